@@ -1,0 +1,21 @@
+"""Losses: from log-probabilities, advantages, weights and a mask to one scalar.
+
+A surrogate per token, a normalisation over the tokens of one optimizer step, and optional terms
+(KL to a reference, entropy, critic). Needs PyTorch alone.
+"""
+
+from waterline.losses.kl import kl_estimate
+from waterline.losses.normalisation import loss_denominator
+from waterline.losses.policy import PolicyLoss
+from waterline.losses.policy_loss import policy_loss
+from waterline.losses.signal import has_signal
+from waterline.losses.surrogate import surrogate
+
+__all__ = [
+    "PolicyLoss",
+    "has_signal",
+    "kl_estimate",
+    "loss_denominator",
+    "policy_loss",
+    "surrogate",
+]

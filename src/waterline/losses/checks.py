@@ -1,0 +1,85 @@
+"""Checks of the options and tensors of the policy loss."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from waterline.losses.kl import KL_ESTIMATORS
+
+
+def check_clips(clip_low: float | None, clip_high: float | None, dual_clip: float | None) -> None:
+    """Raise ValueError for clip ranges that would turn or widen the trust region."""
+    if clip_low is not None and not 0 <= clip_low < 1:
+        raise ValueError(
+            f"losses: clip_low is {clip_low}; use a number in [0, 1), or null for no lower clip."
+        )
+    if clip_high is not None and not 0 <= clip_high < math.inf:
+        raise ValueError(
+            f"losses: clip_high is {clip_high}; use a number of at least 0, or null for no upper "
+            "clip."
+        )
+    if dual_clip is not None and not 1 < dual_clip < math.inf:
+        raise ValueError(
+            f"losses: dual_clip is {dual_clip}; use a number above 1, or null for no dual clip."
+        )
+
+
+def check_coefficients(
+    kl: str | None, kl_coef: float, entropy_coef: float, value_coef: float
+) -> None:
+    """Raise ValueError for coefficients that are not finite, or a KL that is not chosen."""
+    if kl is not None and kl not in KL_ESTIMATORS:
+        raise ValueError(
+            f"losses: the KL estimator {kl!r} is unknown; use one of {', '.join(KL_ESTIMATORS)}, "
+            "or null."
+        )
+    if kl is None and kl_coef != 0:
+        raise ValueError(
+            f"losses: kl_coef is {kl_coef} but no KL estimator is chosen; set kl to one of "
+            f"{', '.join(KL_ESTIMATORS)}."
+        )
+    coefficients = {"kl_coef": kl_coef, "entropy_coef": entropy_coef, "value_coef": value_coef}
+    for name, coefficient in coefficients.items():
+        if not math.isfinite(coefficient):
+            raise ValueError(f"losses: {name} is {coefficient}; use a finite number.")
+
+
+def check_shapes(
+    mask: Tensor,
+    weight: Tensor,
+    per_token: dict[str, Tensor | None],
+    per_response: dict[str, Tensor | None],
+) -> None:
+    """Raise ValueError unless mask is (R, T) bool, weight (R,), and the others fit.
+
+    per_token must be (R, T), per_response (R,) or (R, T); None is left out.
+    """
+    if mask.ndim != 2 or mask.dtype != torch.bool:
+        raise ValueError(
+            f"losses: mask must be a bool tensor (R, T), not {mask.dtype} of shape "
+            f"{tuple(mask.shape)}; mark the valid response tokens with True."
+        )
+    shape, rows = mask.shape, mask.shape[:1]
+    allowed: dict[str, tuple[Tensor, tuple[torch.Size, ...]]] = {"weight": (weight, (rows,))}
+    allowed |= {name: (x, (shape,)) for name, x in per_token.items() if x is not None}
+    allowed |= {name: (x, (rows, shape)) for name, x in per_response.items() if x is not None}
+    for name, (x, shapes) in allowed.items():
+        if x.shape not in shapes:
+            expected = " or ".join(str(tuple(s)) for s in shapes)
+            raise ValueError(
+                f"losses: {name} has the shape {tuple(x.shape)}, but the mask asks for {expected}; "
+                "give every tensor the rows and tokens of the same responses."
+            )
+
+
+def given(x: Tensor | None, name: str, coefficient: str) -> Tensor:
+    """The tensor ``name``, or ValueError if the term switched on by ``coefficient`` lacks it."""
+    if x is None:
+        raise ValueError(
+            f"losses: {coefficient} is not 0 but {name} is missing; pass {name}, or set "
+            f"{coefficient} to 0."
+        )
+    return x

@@ -1,0 +1,62 @@
+"""How the token terms of one optimizer step are brought to one scale."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+Normalisation = Literal["token-mean", "seqnorm", "sequence-mean"]
+NORMALISATIONS = ("token-mean", "seqnorm", "sequence-mean")
+
+
+def check_normalisation(normalisation: str, length_cap: int | None) -> None:
+    """Raise ValueError for an unknown normalisation, or for Seqnorm without a length cap."""
+    if normalisation not in NORMALISATIONS:
+        raise ValueError(
+            f"losses: the normalisation {normalisation!r} is unknown; use one of "
+            f"{', '.join(NORMALISATIONS)}."
+        )
+    if normalisation == "seqnorm" and (length_cap is None or length_cap <= 0):
+        raise ValueError(
+            f"losses: seqnorm divides by a fixed length, but length_cap is {length_cap}; set it to "
+            "the longest response allowed, in tokens."
+        )
+
+
+def loss_denominator(
+    lengths: Tensor, normalisation: Normalisation, length_cap: int | None = None
+) -> float:
+    """The one denominator of an optimizer step.
+
+    With the lengths T_i = Σ_t m_it of all responses i ∈ I of the step, over every rank and
+    micro-batch, in tokens:
+
+        token-mean      Σ_i T_i        (SERA Eq. 45)
+        seqnorm         |I| · L_cap    (SERA Eq. 44)
+        sequence-mean   |I|
+
+    Each is a sum over responses, so that the denominators of parts of a step add up to that of the
+    step. Response weights do not enter. A response of zero tokens counts in |I|: it is a sample
+    like the others, with a score of 0. No responses at all: 0.
+
+    Args:
+        lengths: (R,) valid tokens per response.
+        normalisation: the rule.
+        length_cap: L_cap, in tokens; read by seqnorm only.
+
+    Raises:
+        ValueError: an unknown normalisation, seqnorm without a positive length_cap, or lengths
+            that are not (R,).
+    """
+    check_normalisation(normalisation, length_cap)
+    if lengths.ndim != 1:
+        raise ValueError(
+            f"losses: lengths must have the shape (R,), not {tuple(lengths.shape)}; pass the "
+            "number of valid tokens of each response of the step."
+        )
+    if normalisation == "token-mean":
+        return float(lengths.sum())
+    if normalisation == "seqnorm" and length_cap is not None:
+        return float(len(lengths) * length_cap)
+    return float(len(lengths))

@@ -1,0 +1,145 @@
+"""The policy loss with its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from waterline.losses.checks import check_clips, check_coefficients, check_shapes, given
+from waterline.losses.kl import KLEstimator, kl_estimate
+from waterline.losses.normalisation import Normalisation, check_normalisation, loss_denominator
+from waterline.losses.signal import has_signal
+from waterline.losses.surrogate import surrogate
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyLoss:
+    """Loss of R responses of up to T tokens, to be minimised (SERA C.4, Eqs. 44 and 45).
+
+        L = (1/D) Σ_i z_i Σ_t m_it [ ℓ(w_i A_it, ρ_it) + kl_coef · KL_it − entropy_coef · H_it
+                                     + value_coef · ½ (V_it − G_it)² ]
+
+    ℓ is :func:`surrogate`, D is :func:`loss_denominator`; z_i is 1, and 1/T_i for sequence-mean
+    (T_i = Σ_t m_it). The response weight w (N0/N_q) multiplies the advantage and nothing else: D
+    does not know it, and KL, entropy and critic terms treat every sampled token alike. Everything
+    beside ℓ = −w A ρ is off by default; on-policy its gradient is −w A ∇log π.
+
+    Args:
+        normalisation: "token-mean", "seqnorm" or "sequence-mean".
+        length_cap: L_cap in tokens; read by seqnorm only.
+        clip_low, clip_high, dual_clip: see :func:`surrogate`; None is off.
+        kl, kl_coef: estimator "k1", "k2" or "k3" (see :func:`kl_estimate`) and its factor.
+        entropy_coef: factor of the entropy bonus; positive favours entropy.
+        value_coef: factor of the critic's squared error.
+
+    Raises:
+        ValueError: at construction, options that are out of range or contradict each other.
+    """
+
+    normalisation: Normalisation = "token-mean"
+    length_cap: int | None = None
+    clip_low: float | None = None
+    clip_high: float | None = None
+    dual_clip: float | None = None
+    kl: KLEstimator | None = None
+    kl_coef: float = 0.0
+    entropy_coef: float = 0.0
+    value_coef: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_normalisation(self.normalisation, self.length_cap)
+        check_clips(self.clip_low, self.clip_high, self.dual_clip)
+        check_coefficients(self.kl, self.kl_coef, self.entropy_coef, self.value_coef)
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether ref_logp must be passed."""
+        return self.kl_coef != 0
+
+    @property
+    def needs_entropy(self) -> bool:
+        """Whether entropy must be passed."""
+        return self.entropy_coef != 0
+
+    @property
+    def needs_value(self) -> bool:
+        """Whether value and value_target must be passed."""
+        return self.value_coef != 0
+
+    def denominator(self, lengths: Tensor) -> float:
+        """D of a step with responses of ``lengths`` (R,) tokens; see :func:`loss_denominator`."""
+        return loss_denominator(lengths, self.normalisation, self.length_cap)
+
+    def has_signal(self, advantage: Tensor, weight: Tensor) -> bool:
+        """Whether a step can have a gradient: a weighted advantage that is not 0, or a term that
+        acts without advantages (KL, entropy, critic) on at least one response.
+        """
+        other = self.needs_reference or self.needs_entropy or self.needs_value
+        return (other and len(weight) > 0) or has_signal(advantage, weight)
+
+    def __call__(
+        self,
+        *,
+        logp: Tensor,
+        old_logp: Tensor,
+        advantage: Tensor,
+        weight: Tensor,
+        mask: Tensor,
+        ref_logp: Tensor | None = None,
+        entropy: Tensor | None = None,
+        value: Tensor | None = None,
+        value_target: Tensor | None = None,
+        denominator: float | None = None,
+    ) -> Tensor:
+        """The scalar L; :func:`policy_loss` describes the tensors and errors."""
+        if value is not None and not self.needs_value:
+            raise ValueError(
+                "losses: value is passed but value_coef is 0, so that the critic would never "
+                "learn; set value_coef, or leave value out."
+            )
+        check_shapes(
+            mask,
+            weight,
+            {"logp": logp, "old_logp": old_logp, "ref_logp": ref_logp, "entropy": entropy,
+             "value": value},
+            {"advantage": advantage, "value_target": value_target},
+        )  # fmt: skip
+        lengths = mask.sum(dim=1)
+        if denominator is None:
+            denominator = self.denominator(lengths)
+        if not denominator > 0:
+            raise ValueError(
+                f"losses: the denominator of the step is {denominator}, so there is no valid "
+                "response token to learn from; skip an update without response tokens."
+            )
+        dtype = torch.promote_types(logp.dtype, torch.float32)
+
+        def valid(x: Tensor) -> Tensor:
+            # Filled, not multiplied: 0 · NaN is NaN, in the value and in the gradient.
+            rows = x if x.ndim == 2 else x[:, None]
+            return rows.to(dtype).masked_fill(~mask, 0.0)
+
+        logp = valid(logp)
+        terms = surrogate(
+            logp - valid(old_logp.detach()),
+            valid(advantage.detach()) * valid(weight.detach()),
+            clip_low=self.clip_low,
+            clip_high=self.clip_high,
+            dual_clip=self.dual_clip,
+        )
+        if self.kl is not None and self.needs_reference:
+            reference = valid(given(ref_logp, "ref_logp", "kl_coef"))
+            terms = terms + self.kl_coef * kl_estimate(logp, reference, self.kl)
+        if self.needs_entropy:
+            terms = terms - self.entropy_coef * valid(given(entropy, "entropy", "entropy_coef"))
+        if self.needs_value:
+            target = given(value_target, "value_target", "value_coef").detach()
+            error = valid(given(value, "value", "value_coef")) - valid(target)
+            terms = terms + self.value_coef * error.square() / 2
+        # Every term is 0 on invalid tokens by now, for all their inputs are.
+        per_response = terms.sum(dim=1)
+        if self.normalisation == "sequence-mean":
+            per_response = per_response / lengths.clamp(min=1)
+        return per_response.sum() / denominator

@@ -1,0 +1,82 @@
+"""The policy loss as one function call."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from waterline.losses.kl import KLEstimator
+from waterline.losses.normalisation import Normalisation
+from waterline.losses.policy import PolicyLoss
+
+
+def policy_loss(
+    *,
+    logp: Tensor,
+    old_logp: Tensor,
+    advantage: Tensor,
+    weight: Tensor,
+    mask: Tensor,
+    ref_logp: Tensor | None = None,
+    entropy: Tensor | None = None,
+    value: Tensor | None = None,
+    value_target: Tensor | None = None,
+    normalisation: Normalisation = "token-mean",
+    length_cap: int | None = None,
+    clip_low: float | None = None,
+    clip_high: float | None = None,
+    dual_clip: float | None = None,
+    kl: KLEstimator | None = None,
+    kl_coef: float = 0.0,
+    entropy_coef: float = 0.0,
+    value_coef: float = 0.0,
+    denominator: float | None = None,
+) -> Tensor:
+    """Loss of R responses of up to T tokens; :class:`PolicyLoss` has the equation and the options.
+
+    Args:
+        logp: (R, T) log-probabilities of the sampled tokens, in nats, with gradient.
+        old_logp: (R, T) those of the policy that sampled; a constant, so that passing logp itself
+            is the on-policy case.
+        advantage: (R,) or (R, T); a constant.
+        weight: (R,), non-negative; a constant. N0/N_q, or ones for no correction.
+        mask: (R, T) bool, True on valid response tokens. What stands elsewhere in any tensor, NaN
+            included, has no influence.
+        ref_logp: (R, T), needed when kl_coef ≠ 0, else ignored.
+        entropy: (R, T) in nats, with gradient, needed when entropy_coef ≠ 0, else ignored.
+        value, value_target: (R, T) the critic's values, with gradient; (R,) or (R, T) the returns
+            that they are to meet, a constant. Needed when value_coef ≠ 0.
+        denominator: D of the whole optimizer step, see :func:`loss_denominator`. The losses of its
+            micro-batches, on all ranks, then add up to that of the step, however it is split. None
+            takes these R responses for the whole step.
+
+    Returns:
+        A scalar in the precision of logp, at least float32. A response without a valid token adds
+        0; R = 0 with a denominator gives 0, still joined to the graph of logp.
+
+    Raises:
+        ValueError: shapes that do not fit, options that contradict each other, a term without its
+            tensors, value without value_coef, or a denominator that is not positive.
+    """
+    loss = PolicyLoss(
+        normalisation=normalisation,
+        length_cap=length_cap,
+        clip_low=clip_low,
+        clip_high=clip_high,
+        dual_clip=dual_clip,
+        kl=kl,
+        kl_coef=kl_coef,
+        entropy_coef=entropy_coef,
+        value_coef=value_coef,
+    )
+    return loss(
+        logp=logp,
+        old_logp=old_logp,
+        advantage=advantage,
+        weight=weight,
+        mask=mask,
+        ref_logp=ref_logp,
+        entropy=entropy,
+        value=value,
+        value_target=value_target,
+        denominator=denominator,
+    )
