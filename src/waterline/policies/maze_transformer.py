@@ -1,0 +1,58 @@
+"""The small transformer of the maze experiments."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import Qwen2ForCausalLM
+
+
+def maze_transformer(
+    hidden_size: int = 256,
+    layers: int = 4,
+    heads: int = 4,
+    kv_heads: int = 2,
+    ffn: int = 1024,
+    vocabulary: int = 32,
+    max_positions: int = 512,
+    seed: int = 0,
+) -> "Qwen2ForCausalLM":
+    """A randomly initialised Qwen2 model over the 32 tokens of the maze language, in float32.
+
+    The defaults are the model of MaxRL and SERA: 3,944,704 parameters, rotary base 10⁶, RMSNorm
+    ε = 10⁻⁶, tied embeddings, no dropout, initial standard deviation 0.02. Generation stops at DONE
+    (7) and ``<eos>`` (2). The weights depend on ``seed`` alone, and torch's random state is left as
+    it was.
+
+    Raises ValueError when ``heads`` does not divide ``hidden_size``, gives an odd head dimension,
+    or is not a multiple of ``kv_heads``.
+    """
+    if hidden_size % heads or hidden_size // heads % 2 or heads % kv_heads:
+        raise ValueError(
+            f"The maze transformer cannot have hidden_size {hidden_size}, heads {heads} and"
+            f" kv_heads {kv_heads}: take hidden_size a multiple of 2·heads and heads one of kv_heads."
+        )
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(
+        vocab_size=vocabulary,
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        intermediate_size=ffn,
+        max_position_embeddings=max_positions,
+        hidden_act="silu",
+        rms_norm_eps=1e-6,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6},
+        attention_dropout=0.0,
+        initializer_range=0.02,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=[2, 7],
+        dtype="float32",
+    )
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(config).float()

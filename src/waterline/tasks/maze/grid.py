@@ -1,0 +1,79 @@
+"""A maze as a square of cells, and its text."""
+
+from dataclasses import dataclass
+
+from waterline.tasks.maze.vocabulary import (
+    BOS,
+    CELLS,
+    GOAL,
+    GRID_END,
+    GRID_START,
+    NEWLINE,
+    PATH_START,
+    START,
+    TOKEN_IDS,
+    VOCABULARY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A maze of ``size`` × ``size`` cells, walls included.
+
+    ``cells`` has the token ids (PATH, WALL, GOAL, START) row by row; cell (row, column) is at
+    ``row * size + column``.
+    """
+
+    size: int
+    cells: bytes
+
+    @property
+    def start(self) -> int:
+        return self.cells.index(START)
+
+    @property
+    def goal(self) -> int:
+        return self.cells.index(GOAL)
+
+    def prompt_tokens(self) -> tuple[int, ...]:
+        """``<bos> GRID_START``, the rows, each with a NEWLINE, ``GRID_END PATH_START``."""
+        tokens = [BOS, GRID_START]
+        for row in range(0, len(self.cells), self.size):
+            tokens += self.cells[row : row + self.size]
+            tokens.append(NEWLINE)
+        return (*tokens, GRID_END, PATH_START)
+
+    def prompt_text(self) -> str:
+        """The words of ``prompt_tokens``, joined by spaces."""
+        return " ".join(map(VOCABULARY.__getitem__, self.prompt_tokens()))
+
+    @classmethod
+    def from_sequence(cls, sequence: str) -> "Grid":
+        """Read the grid between GRID_START and GRID_END of a space-joined sequence.
+
+        Raises ValueError when there is no such part, when it is not a square of the four kinds of
+        cell, or when it has not exactly one START and one GOAL.
+        """
+        words = sequence.split()
+        try:
+            first, last = words.index("GRID_START") + 1, words.index("GRID_END")
+        except ValueError:
+            raise ValueError(
+                f"The maze {sequence[:40]!r}… has no GRID_START … GRID_END; pass the maze's text."
+            ) from None
+        ids = [TOKEN_IDS.get(word, -1) for word in words[first:last]]
+        size = ids.index(NEWLINE) if NEWLINE in ids else 0
+        rows = [ids[i : i + size + 1] for i in range(0, len(ids), size + 1)]
+        cells = [cell for row in rows for cell in row[:-1]]
+        square = all(len(row) == size + 1 and row[-1] == NEWLINE for row in rows)
+        if size == 0 or len(rows) != size or not square:
+            raise ValueError(
+                f"The maze {sequence[:40]!r}… is not square; each of its rows needs as many cells"
+                " as there are rows, and a NEWLINE."
+            )
+        if not set(cells) <= set(CELLS) or cells.count(START) != 1 or cells.count(GOAL) != 1:
+            raise ValueError(
+                f"The maze {sequence[:40]!r}… has other cells than PATH and WALL, one START and one"
+                " GOAL; correct its text."
+            )
+        return cls(size, bytes(cells))

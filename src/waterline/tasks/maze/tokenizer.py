@@ -1,0 +1,68 @@
+"""One word, one token."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from waterline.tasks.maze.vocabulary import BOS, EOS, PAD, SPECIAL, TOKEN_IDS, UNK, VOCABULARY
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+# The special tokens are cut out first; the rest splits where words and punctuation meet.
+_SPECIAL = "|".join(SPECIAL)
+_WORDS = re.compile(rf"{_SPECIAL}|\w+|[^\w\s]+?(?={_SPECIAL})|[^\w\s]+")
+
+
+class MazeTokenizer:
+    """The word-level tokenizer of the maze language: 32 tokens, no merges, nothing added.
+
+    ``encode`` maps unknown words to ``<unk>``; ``decode`` joins words by single spaces. It needs
+    the standard library alone; ``to_hf`` gives the same tokenizer as a Hugging Face object.
+    """
+
+    pad_token_id = PAD
+    bos_token_id = BOS
+    eos_token_id = EOS
+    unk_token_id = UNK
+    vocab_size = len(VOCABULARY)
+
+    def __len__(self) -> int:
+        return self.vocab_size
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of ``text``; no special token is added."""
+        return [TOKEN_IDS.get(word, UNK) for word in _WORDS.findall(text)]
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        """The words of ``token_ids`` joined by spaces; special are ``<pad> <bos> <eos> <unk>``."""
+        first = len(SPECIAL) if skip_special_tokens else 0
+        return " ".join(VOCABULARY[i] for i in token_ids if i >= first)
+
+    def batch_decode(
+        self, rows: Sequence[Sequence[int]], skip_special_tokens: bool = False
+    ) -> list[str]:
+        """``decode`` for each row."""
+        return [self.decode(row, skip_special_tokens) for row in rows]
+
+    def to_hf(self) -> "PreTrainedTokenizerFast":
+        """The same tokenizer as a ``PreTrainedTokenizerFast`` over ``tokenizers.WordLevel``."""
+        from tokenizers import Tokenizer, models, pre_tokenizers
+        from transformers import PreTrainedTokenizerFast
+
+        core = Tokenizer(models.WordLevel(dict(TOKEN_IDS), unk_token="<unk>"))
+        core.pre_tokenizer = pre_tokenizers.Whitespace()
+        return PreTrainedTokenizerFast(
+            tokenizer_object=core,
+            pad_token="<pad>",
+            bos_token="<bos>",
+            eos_token="<eos>",
+            unk_token="<unk>",
+            padding_side="left",
+            clean_up_tokenization_spaces=False,
+        )
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the Hugging Face files of this tokenizer into ``folder``."""
+        self.to_hf().save_pretrained(str(folder))
