@@ -1,0 +1,7 @@
+"""Policies: prompts and responses in, log-probabilities and entropies out."""
+
+from waterline.policies.causal_lm import SharedPrefixLM
+from waterline.policies.layout import TreeLayout
+from waterline.policies.packed import PackedRow, pack_segments
+
+__all__ = ["PackedRow", "SharedPrefixLM", "TreeLayout", "pack_segments"]

@@ -1,0 +1,48 @@
+"""What a rollout engine offers: one sampling primitive and the care of its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from waterline.rollouts.sampling import SamplingParams
+from waterline.rollouts.table import Ints, Rollouts
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """``in_process``: samples from the trainer's own weights, so that ``sync`` copies nothing.
+    ``inner_nodes``: can extend at model and observation nodes, not at roots alone."""
+
+    in_process: bool
+    inner_nodes: bool
+
+
+class Engine(Protocol):
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def extend(
+        self, rollouts: Rollouts, at_nodes: Ints, counts: Ints, params: SamplingParams
+    ) -> Rollouts:
+        """The table with ``counts[i]`` new model nodes below ``at_nodes[i]``, in that order.
+
+        Roots, a second round after a pilot, a turn after an observation and a branch at the end of
+        a response's part are the same call. Counts may be zero.
+        """
+        ...
+
+    def sync(self, named_tensors: Iterable[tuple[str, Tensor]], version: int) -> None:
+        """Take over the trainer's weights; nodes sampled from now on carry ``version``."""
+        ...
+
+    def sleep(self) -> None:
+        """Give memory back until ``wake``."""
+        ...
+
+    def wake(self) -> None: ...
+
+    def close(self) -> None: ...

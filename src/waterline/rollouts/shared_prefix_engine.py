@@ -1,0 +1,184 @@
+"""The engine for small models: samples from the trainer's own weights, prefixes computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from waterline.policies import SharedPrefixLM, pack_segments
+from waterline.rollouts.decode import DecodeAttention, Prefix
+from waterline.rollouts.engine import Capabilities
+from waterline.rollouts.sampling import SamplingParams, invert, kept_probabilities
+from waterline.rollouts.table import Finish, Ints, Kind, Rollouts
+from waterline.runs.seeds import uniforms
+
+_UNIFORM_BLOCK = 32
+# Rows leave when this share of them has finished: each leave copies the others' own keys.
+_LEAVE_SHARE = 0.125
+
+
+class SharedPrefixEngine:
+    """Decodes all responses of a batch in step.
+
+    A prefix is run once, whatever the number of its responses, and their attention reads its keys
+    in place. Finished responses leave the batch.
+
+    Args:
+        policy: whose weights are sampled from.
+        max_rows: responses decoded at once; more are decoded in turns.
+        max_prefill_tokens: tokens of prefixes in one forward pass.
+    """
+
+    def __init__(
+        self, policy: SharedPrefixLM, max_rows: int = 4096, max_prefill_tokens: int = 16384
+    ) -> None:
+        if max_rows < 1 or max_prefill_tokens < 1:
+            raise ValueError("SharedPrefixEngine: max_rows and max_prefill_tokens must be positive.")
+        self.policy = policy
+        self.max_rows = max_rows
+        self.max_prefill_tokens = max_prefill_tokens
+        self.version = 0
+
+    capabilities = Capabilities(in_process=True, inner_nodes=True)
+
+    def sync(self, named_tensors: Iterable[tuple[str, Tensor]], version: int) -> None:
+        """The weights are the trainer's own: only the version changes."""
+        self.version = version
+
+    def sleep(self) -> None:
+        """Nothing is held between calls."""
+
+    wake = close = sleep
+
+    def extend(
+        self, rollouts: Rollouts, at_nodes: Ints, counts: Ints, params: SamplingParams
+    ) -> Rollouts:
+        at_nodes, counts = np.asarray(at_nodes, np.int64), np.asarray(counts, np.int64)
+        if (counts < 0).any():
+            raise ValueError("extend: a count is negative; counts are numbers of responses.")
+        parent = np.repeat(at_nodes, counts)
+        sample = _sample_indices(rollouts, parent)
+        spans: list[Ints] = []
+        logps: list[np.ndarray] = []
+        finish: list[np.ndarray] = []
+        with self.policy.sampling():
+            for first in range(0, len(parent), self.max_rows):
+                rows = slice(first, first + self.max_rows)
+                tokens, logp, lengths, ends = self._decode(
+                    rollouts, parent[rows], sample[rows], params
+                )
+                spans += [t[:n] for t, n in zip(tokens, lengths, strict=True)]
+                logps += [v[:n] for v, n in zip(logp, lengths, strict=True)]
+                finish.append(ends)
+        return rollouts.grown(
+            parent, spans, Kind.MODEL, finish=np.concatenate(finish or [np.zeros(0, np.int8)]),
+            version=self.version, sample=sample, logp=logps,
+        )  # fmt: skip
+
+    def _prefill(self, rollouts: Rollouts, nodes: Ints) -> tuple[list[Prefix], Tensor, Ints]:
+        """Prefixes that end at ``nodes``, next-token logits (n, V) there, and lengths (n,)."""
+        prefixes: list[Prefix] = []
+        logits: list[Tensor] = []
+        lengths: list[int] = []
+        for chunk in self._chunks(rollouts, nodes):
+            needed = sorted({i for node in chunk for i in rollouts.path(node)})
+            place = {node: s for s, node in enumerate(needed)}
+            parent = np.array([place.get(int(rollouts.parent[i]), -1) for i in needed])
+            segments = [rollouts.span(i) for i in needed]
+            row = pack_segments(parent, segments, np.zeros(len(needed), dtype=bool))
+            ends = [row.layout.path(place[node]) for node in chunk]
+            last = torch.from_numpy(np.array([path[-1] for path in ends]))
+            row = type(row)(row.layout, row.tokens, last, row.target)
+            chunk_logits, kept = self.policy.prefill(row)
+            logits.append(chunk_logits)
+            for path in ends:
+                index = torch.from_numpy(path).to(chunk_logits.device)
+                keys = [kept[layer][0][:, index] for layer in sorted(kept)]
+                values = [kept[layer][1][:, index] for layer in sorted(kept)]
+                prefixes.append(Prefix(keys, values))
+                lengths.append(len(path))
+        return prefixes, torch.cat(logits), np.array(lengths)
+
+    def _chunks(self, rollouts: Rollouts, nodes: Ints) -> Iterable[list[int]]:
+        chunk: list[int] = []
+        tokens = 0
+        for node in nodes.tolist():
+            size = int(sum(len(rollouts.span(i)) for i in rollouts.path(node)))
+            if chunk and tokens + size > self.max_prefill_tokens:
+                yield chunk
+                chunk, tokens = [], 0
+            chunk.append(node)
+            tokens += size
+        if chunk:
+            yield chunk
+
+    def _decode(
+        self, rollouts: Rollouts, parent: Ints, sample: Ints, params: SamplingParams
+    ) -> tuple[Ints, np.ndarray, Ints, np.ndarray]:
+        """Tokens (R, T), log-probabilities (R, T), lengths (R,) and finish reasons (R,)."""
+        # Rows of one node must stand together; the caller's order comes back at the end.
+        order = np.argsort(parent, kind="stable")
+        nodes, block = np.unique(parent[order], return_inverse=True)
+        prefixes, first_logits, prefix_lengths = self._prefill(rollouts, nodes)
+        device = first_logits.device
+        attention = DecodeAttention(prefixes, torch.from_numpy(block).to(device))
+        position = torch.from_numpy(prefix_lengths[block]).to(device)
+        draw = _uniform_source(params.key, rollouts.prompt[parent[order]], sample[order])
+        stop = torch.tensor(sorted(params.stop), dtype=torch.int64, device=device)
+        n = len(parent)
+        tokens = np.zeros((n, params.max_tokens), dtype=np.int64)
+        logps = np.zeros((n, params.max_tokens), dtype=np.float32)
+        lengths = np.full(n, params.max_tokens, dtype=np.int64)
+        ends = np.full(n, Finish.LENGTH, dtype=np.int8)
+        rows = np.arange(n)  # the row of the output that each row of the batch fills
+        done = np.zeros(n, dtype=bool)
+        logits = first_logits[attention.block]
+        for step in range(params.max_tokens):
+            token = invert(kept_probabilities(logits, params), draw(rows, step).to(device))
+            logp = (logits / params.temperature).log_softmax(-1).gather(1, token.unsqueeze(1))
+            alive = rows[~done]
+            tokens[alive, step] = token.cpu().numpy()[~done]
+            logps[alive, step] = logp.squeeze(1).cpu().numpy()[~done]
+            stopped = torch.isin(token, stop).cpu().numpy() & ~done
+            lengths[rows[stopped]] = step + 1
+            ends[rows[stopped]] = Finish.STOP
+            done |= stopped
+            if done.all() or step + 1 == params.max_tokens:
+                break
+            if done.mean() >= _LEAVE_SHARE:
+                kept = torch.from_numpy(np.flatnonzero(~done)).to(device)
+                attention.keep(kept)
+                rows, token, position = rows[~done], token[kept], position[kept]
+                done = np.zeros(len(rows), dtype=bool)
+            logits = self.policy.logits(token, position + step, None, attention)
+            attention.step += 1
+        back = np.argsort(order, kind="stable")
+        return tokens[back], logps[back], lengths[back], ends[back]
+
+
+def _uniform_source(key: int, prompt: Ints, sample: Ints) -> Callable[[Ints, int], Tensor]:
+    """One uniform per (row, step), drawn in blocks of steps."""
+    block = np.zeros((len(prompt), _UNIFORM_BLOCK))
+
+    def draw(rows: Ints, step: int) -> Tensor:
+        within = step % _UNIFORM_BLOCK
+        if within == 0:
+            index = np.arange(step, step + _UNIFORM_BLOCK)
+            block[rows] = uniforms(key, prompt[rows], sample[rows], index)
+        return torch.from_numpy(block[rows, within])
+
+    return draw
+
+
+def _sample_indices(rollouts: Rollouts, parent: Ints) -> Ints:
+    """Each new response's number among all samples drawn for its prompt so far."""
+    prompt = rollouts.prompt[parent]
+    drawn = rollouts.prompt[rollouts.sample >= 0]
+    sample = np.zeros(len(parent), dtype=np.int64)
+    for q in np.unique(prompt):
+        mine = prompt == q
+        sample[mine] = np.count_nonzero(drawn == q) + np.arange(np.count_nonzero(mine))
+    return sample

@@ -1,0 +1,172 @@
+"""Rollouts as trees: a table of nodes and, read from it, a table of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Kind(IntEnum):
+    PROMPT = 0
+    MODEL = 1
+    OBSERVATION = 2
+
+
+class Finish(IntEnum):
+    """Why a node ended: a stop token, the length limit, or the environment's turn."""
+
+    NONE = 0
+    STOP = 1
+    LENGTH = 2
+    ENV = 3
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """One row per finished path. ``reward`` is NaN and ``verdict`` empty until it was verified."""
+
+    node: Ints  # (R,) the path's last node
+    group: Ints  # (R,) the group id: the prompt's persistent id
+    tree: Ints  # (R,) the root node
+    reward: Floats  # (R,)
+    verdict: tuple[str, ...]  # (R,)
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """A table of nodes; a node's id is its row. A flat batch is a tree of depth one.
+
+    A node spans ``start[i]:stop[i]`` of ``tokens``; ``logp`` holds the log-probabilities under
+    which model tokens were sampled and NaN elsewhere. ``sample`` counts the samples drawn for a
+    prompt, so that each response has the seed (run seed, step, prompt id, sample).
+    """
+
+    parent: Ints  # (n,) −1 for a root
+    prompt: Ints  # (n,) persistent prompt id
+    kind: NDArray[np.int8]
+    start: Ints
+    stop: Ints
+    finish: NDArray[np.int8]
+    version: Ints  # policy version that sampled the node, −1 for text from outside
+    sample: Ints  # (n,) −1 for text from outside
+    tokens: Ints  # (K,)
+    logp: NDArray[np.float32]  # (K,)
+    scores: dict[int, tuple[float, str]]  # leaf node → (reward, verdict)
+
+    @staticmethod
+    def from_prompts(ids: Sequence[int], prompts: Sequence[Sequence[int]]) -> Rollouts:
+        """One root per prompt, in the order given; node i is the root of prompt i."""
+        if len(set(ids)) != len(ids):
+            raise ValueError("Rollouts: a prompt id stands twice in the batch; ids must be unique.")
+        if any(len(p) == 0 for p in prompts):
+            raise ValueError("Rollouts: a prompt has no token; every prompt needs at least one.")
+        none = np.zeros(0, dtype=np.int64)
+        empty = Rollouts(
+            none, none, none.astype(np.int8), none, none, none.astype(np.int8), none, none, none,
+            np.zeros(0, dtype=np.float32), {},
+        )  # fmt: skip
+        parent = np.full(len(ids), -1, dtype=np.int64)
+        spans = [np.asarray(p, dtype=np.int64) for p in prompts]
+        return empty.grown(parent, spans, Kind.PROMPT, prompt=np.asarray(ids, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def span(self, node: int) -> Ints:
+        return self.tokens[self.start[node] : self.stop[node]]
+
+    def span_logp(self, node: int) -> NDArray[np.float32]:
+        return self.logp[self.start[node] : self.stop[node]]
+
+    def path(self, node: int) -> list[int]:
+        """Nodes from the root through ``node``."""
+        nodes = []
+        while node >= 0:
+            nodes.append(node)
+            node = int(self.parent[node])
+        return nodes[::-1]
+
+    def grown(
+        self,
+        parent: Ints,
+        spans: Sequence[Ints],
+        kind: Kind,
+        *,
+        prompt: Ints | None = None,
+        finish: NDArray[np.int8] | None = None,
+        version: int = -1,
+        sample: Ints | None = None,
+        logp: Sequence[NDArray[np.float32]] | None = None,
+    ) -> Rollouts:
+        """The table with new nodes at its end."""
+        n = len(parent)
+        lengths = np.array([len(s) for s in spans], dtype=np.int64)
+        stop = len(self.tokens) + np.cumsum(lengths)
+        tokens = np.concatenate([self.tokens, *spans]) if n else self.tokens
+        values = np.full(int(lengths.sum()), np.nan, dtype=np.float32)
+        if logp is not None and n:
+            values = np.concatenate(logp)
+        outside = np.full(n, -1, dtype=np.int64)
+        return Rollouts(
+            parent=np.concatenate([self.parent, parent]),
+            prompt=np.concatenate([self.prompt, self.prompt[parent] if prompt is None else prompt]),
+            kind=np.concatenate([self.kind, np.full(n, kind, dtype=np.int8)]),
+            start=np.concatenate([self.start, stop - lengths]),
+            stop=np.concatenate([self.stop, stop]),
+            finish=np.concatenate([self.finish, np.zeros(n, np.int8) if finish is None else finish]),
+            version=np.concatenate([self.version, np.full(n, version, dtype=np.int64)]),
+            sample=np.concatenate([self.sample, outside if sample is None else sample]),
+            tokens=tokens,
+            logp=np.concatenate([self.logp, values]),
+            scores=self.scores,
+        )
+
+    def observed(self, nodes: Ints, spans: Sequence[Ints]) -> Rollouts:
+        """The table with an observation after each of ``nodes``: the environment's turn."""
+        return self.grown(np.asarray(nodes, dtype=np.int64), spans, Kind.OBSERVATION)
+
+    def leaf_nodes(self) -> Ints:
+        """Nodes without children that are not prompts, in order of their ids."""
+        has_child = np.zeros(len(self), dtype=bool)
+        has_child[self.parent[self.parent >= 0]] = True
+        return np.flatnonzero(~has_child & (self.kind != Kind.PROMPT))
+
+    def leaves(self) -> Leaves:
+        nodes = self.leaf_nodes()
+        unscored = (float("nan"), "")
+        scored = [self.scores.get(int(n), unscored) for n in nodes]
+        return Leaves(
+            node=nodes,
+            group=self.prompt[nodes],
+            tree=self.roots()[nodes],
+            reward=np.array([s[0] for s in scored], dtype=np.float64),
+            verdict=tuple(s[1] for s in scored),
+        )
+
+    def roots(self) -> Ints:
+        """(n,) the root of each node's tree; parents precede children, so one pass suffices."""
+        roots = np.arange(len(self), dtype=np.int64)
+        inner = np.flatnonzero(self.parent >= 0)
+        for node in inner:
+            roots[node] = roots[self.parent[node]]
+        return roots
+
+    def response(self, leaf: int) -> Ints:
+        """All tokens after the prompt on the path to ``leaf``."""
+        spans = [self.span(n) for n in self.path(leaf) if self.kind[n] != Kind.PROMPT]
+        return np.concatenate(spans)
+
+    def scored(self, nodes: Ints, rewards: Floats, verdicts: Sequence[str]) -> Rollouts:
+        """The table with rewards and verdicts for the leaves ``nodes``."""
+        new = {int(n): (float(r), v) for n, r, v in zip(nodes, rewards, verdicts, strict=True)}
+        return replace(self, scores=self.scores | new)
