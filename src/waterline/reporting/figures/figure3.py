@@ -1,0 +1,77 @@
+"""Figure 3: Pass@K over training, and the final profile."""
+
+from collections.abc import Iterable, Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from waterline.reporting.figures.panels import grid, normalisations
+from waterline.reporting.figures.series import by_method, pass_at_k_series
+from waterline.reporting.figures.style import RC, draw_seeds, in_order, legend, log2_axis
+from waterline.reporting.readers import Run
+from waterline.reporting.rows import Row, table_rows
+from waterline.runs import BadInput
+
+
+def figure3(
+    runs: Sequence[Run],
+    split: str = "test",
+    curve_split: str = "dev",
+    curve_ks: Sequence[int] | None = None,
+    estimator: str = "unbiased",
+) -> Figure:
+    """Draw one row per normalisation: Pass@1, Pass@mid and Pass@high over steps, then the profile.
+
+    Curves read ``curve_split`` (evaluated along training), the profile reads ``split`` at the last
+    evaluated step. Without ``curve_ks``, high is half of the responses per question and mid an
+    eighth of that, as in SERA's Figure 3 (1, 128, 1024 of 2,048).
+
+    Raises:
+        BadInput: when nothing was evaluated along training, or a K is above the responses.
+    """
+    trained = [run for run in runs if run.method != "base"]
+    ks = list(curve_ks) if curve_ks else default_ks(trained, curve_split)
+    rows, _ = table_rows(runs, split)
+    groups = by_method(trained)
+    figure, axes = grid(normalisations(trained), len(ks) + 1)
+    with mpl.rc_context(RC):
+        for panels, normalisation in zip(axes, normalisations(trained), strict=True):
+            for method in in_order(m for n, m in groups if n == normalisation):
+                members = groups[normalisation, method]
+                for panel, k in zip(panels, ks, strict=False):
+                    steps, values = pass_at_k_series(members, k, curve_split, estimator)
+                    if len(steps):
+                        draw_seeds(panel, steps, values, method)
+                    panel.set_xlabel("Training step")
+                    panel.set_ylabel(f"Pass@{k} (%), {curve_split}")
+            shown = [row for row in rows if row.normalisation in ("", normalisation)]
+            _profile(panels[-1], shown, split, estimator)
+        legend(figure, [panel for row in axes for panel in row])
+    return figure
+
+
+def default_ks(runs: Iterable[Run], split: str) -> list[int]:
+    """Return 1, mid and high: high half of the fewest responses (a power of 2), mid high/8.
+
+    Raises:
+        BadInput: when no run was evaluated on ``split``.
+    """
+    fewest = [run.counts.n[run.counts.split == split].min() for run in runs]
+    fewest = [n for n in fewest if not np.isnan(n)]
+    if not fewest:
+        raise BadInput(f"No run is evaluated on {split} along training: choose another curve_split.")
+    high = 2 ** max(int(np.log2(min(fewest))) - 1, 0)
+    return sorted({1, max(high // 8, 1), high})
+
+
+def _profile(panel: Axes, rows: list[Row], split: str, estimator: str) -> None:
+    fewest = min(int(row.answers.n.min()) for row in rows)
+    ks = [2**i for i in range(int(np.log2(fewest)) + 1)]
+    for row in rows:
+        scores = [row.answers.scores(k, estimator).mean(axis=1) for k in ks]
+        draw_seeds(panel, np.asarray(ks, dtype=np.float64), 100 * np.stack(scores, 1), row.method)
+    log2_axis(panel, ks)
+    panel.set_xlabel("K")
+    panel.set_ylabel(f"Final Pass@K (%), {split}")

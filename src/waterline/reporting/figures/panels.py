@@ -1,0 +1,63 @@
+"""The grid that figures 3, 15 and 16 share: one row per normalisation, one column per quantity."""
+
+from collections.abc import Iterable, Sequence
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from waterline.reporting.figures.series import by_method, metric_series, trailing_mean
+from waterline.reporting.figures.style import RC, draw_seeds, in_order, legend, style
+from waterline.reporting.metrics import metric
+from waterline.reporting.names import NORMALISATION_LABELS, normalisation_label, rank
+from waterline.reporting.readers import Run
+
+WINDOW = 50  # trailing steps, as in SERA's Figure 15
+
+
+def grid(normalisations: Sequence[str], columns: int) -> tuple[Figure, list[list[Axes]]]:
+    """Return a figure with a titled row of panels for each normalisation."""
+    with mpl.rc_context(RC):
+        size = (2.9 * columns + 0.3, 2.4 * len(normalisations) + 0.5)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(normalisations), columns, squeeze=False)
+        for i, name in enumerate(normalisations):
+            axes[i, 0].set_title(
+                f"({'abcdef'[i]}) {normalisation_label(name)}", loc="left", fontweight="bold"
+            )
+    return figure, axes.tolist()
+
+
+def normalisations(runs: Iterable[Run]) -> list[str]:
+    """Return the distinct normalisations of the trained runs, in the order of the tables."""
+    names = {run.normalisation for run in runs if run.method != "base"}
+    return sorted(names, key=lambda name: rank(NORMALISATION_LABELS, name))
+
+
+def metrics_figure(runs: Sequence[Run], names: Sequence[str]) -> Figure:
+    """Draw one column per metric: single steps faint, their trailing means in full colour.
+
+    With several seeds the faint band is the range of the trailing means over seeds.
+    """
+    groups = by_method(runs)
+    figure, axes = grid(normalisations(runs), len(names))
+    with mpl.rc_context(RC):
+        for row, normalisation in zip(axes, normalisations(runs), strict=True):
+            methods = in_order(m for n, m in groups if n == normalisation)
+            for panel, name in zip(row, names, strict=True):
+                for method in methods:
+                    _line(panel, groups[normalisation, method], name, method)
+                panel.set_xlabel(metric("step").axis)
+                panel.set_ylabel(metric(name).axis)
+                panel.margins(x=0.02)
+        legend(figure, [panel for row in axes for panel in row])
+    return figure
+
+
+def _line(panel: Axes, runs: list[Run], name: str, method: str) -> None:
+    steps, values = metric_series(runs, name)
+    if not len(steps):
+        return
+    if len(values) == 1:
+        panel.plot(steps, values[0], color=style(method)["color"], linewidth=0.5, alpha=0.3)
+    draw_seeds(panel, steps, trailing_mean(values, WINDOW), method)

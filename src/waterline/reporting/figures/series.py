@@ -1,0 +1,70 @@
+"""Series over training steps, stacked over the seeds of one method."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from waterline.reporting.readers import Run
+from waterline.reporting.scores import ESTIMATORS
+from waterline.runs import BadInput
+
+Floats = NDArray[np.float64]
+
+
+def by_method(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Group trained runs by (normalisation, method).
+
+    Raises:
+        BadInput: when a group mixes settings, since one line cannot show two.
+    """
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.method != "base":
+            groups.setdefault((run.normalisation, run.method), []).append(run)
+    for (normalisation, method), members in groups.items():
+        settings = sorted({run.settings for run in members})
+        if len(settings) > 1:
+            raise BadInput(
+                f"{method} with {normalisation} was run with the settings {', '.join(settings)}: "
+                "choose one with settings=<name>."
+            )
+    return groups
+
+
+def metric_series(runs: Iterable[Run], name: str) -> tuple[Floats, Floats]:
+    """Return steps (X,) and the metric (S, X) on the steps that all seeds logged."""
+    columns = [run.metrics.set_index("step")[name].dropna() for run in runs if name in run.metrics]
+    return _stack(columns)
+
+
+def pass_at_k_series(
+    runs: Iterable[Run], k: int, split: str, estimator: str
+) -> tuple[Floats, Floats]:
+    """Return steps (X,) and Pass@K in percent (S, X) at the steps that all seeds evaluated."""
+    columns = []
+    for run in runs:
+        rows = run.counts[run.counts.split == split]
+        if len(rows) and k > rows.n.min():
+            raise BadInput(
+                f"Pass@{k} needs {k} responses per {split} question and {run.path} has "
+                f"{rows.n.min()}: choose smaller curve_ks."
+            )
+        if len(rows):
+            score = ESTIMATORS[estimator](rows.n.to_numpy(), rows.c.to_numpy(), k)
+            columns.append(100 * pd.Series(score, index=rows.step).groupby(level=0).mean())
+    return _stack(columns)
+
+
+def trailing_mean(y: Floats, window: int) -> Floats:
+    """Return the mean of the last ``window`` values along the last axis (fewer at the start)."""
+    frame = pd.DataFrame(y.T).rolling(window, min_periods=1).mean()
+    return np.asarray(frame.to_numpy().T, dtype=np.float64)
+
+
+def _stack(columns: list["pd.Series[float]"]) -> tuple[Floats, Floats]:
+    if not columns:
+        return np.empty(0), np.empty((0, 0))
+    table = pd.concat(columns, axis=1, join="inner").sort_index()
+    return table.index.to_numpy(dtype=np.float64), table.to_numpy(dtype=np.float64).T

@@ -1,0 +1,95 @@
+"""The look of every figure: one colour and one dash per method, safe for colour-blind readers."""
+
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from waterline.reporting.names import METHOD_LABELS, method_label, rank
+from waterline.runs import atomic_write
+
+# Okabe–Ito; dashes tell the lines apart in grey as well.
+_STYLES: dict[str, tuple[str, object]] = {
+    "base": ("#7F7F7F", (0, (1, 1.5))),
+    "maxrl": ("#0072B2", (0, (5, 1.5))),
+    "sera": ("#D55E00", "solid"),
+    "grpo": ("#009E73", (0, (4, 1.5, 1, 1.5))),
+    "dr_grpo": ("#56B4E9", (0, (3, 1))),
+    "rloo": ("#CC79A7", (0, (6, 1, 1, 1, 1, 1))),
+    "pkpo": ("#E69F00", (0, (2, 1))),
+    "reinforce": ("#000000", (0, (1, 1))),
+}
+_SPARE = ("#882255", "#44AA99", "#999933", "#AA4499", "#332288", "#117733")
+RC = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E5E5E5",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+}
+
+
+def style(method: str) -> dict[str, object]:
+    """Return colour, dash and label of a method; the same in every figure."""
+    spare = (_SPARE[zlib.crc32(method.encode()) % len(_SPARE)], "solid")
+    colour, dash = _STYLES.get(method, spare)
+    return {"color": colour, "linestyle": dash, "label": method_label(method)}
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Return the distinct methods in the order of every legend."""
+    return sorted(set(methods), key=lambda method: rank(METHOD_LABELS, method))
+
+
+def draw_seeds(
+    axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str, **extra: object
+) -> None:
+    """Draw the mean over seeds of ``y`` (S, X), each seed as a thin line and their range."""
+    look = style(method) | extra
+    if len(y) > 1:
+        axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=0.15, linewidth=0)
+        axes.plot(x, y.T, color=look["color"], linewidth=0.5, alpha=0.5)
+    axes.plot(x, y.mean(0), linewidth=1.6, **look)
+
+
+def log2_axis(axes: Axes, ks: Sequence[int]) -> None:
+    """Give ``axes`` a logarithmic axis with K written out."""
+    axes.set_xscale("log", base=2)
+    shown = ks if len(ks) <= 7 else ks[:: -(-len(ks) // 6)]
+    axes.set_xticks(shown, [str(k) for k in shown])
+    axes.minorticks_off()
+
+
+def legend(figure: Figure, axes: Iterable[Axes]) -> None:
+    """Put one legend with every method below the panels."""
+    found = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=max(len(found), 1)
+    )
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write ``stem.png`` and ``stem.pdf`` and return their paths."""
+    written = []
+    with mpl.rc_context(RC):
+        for suffix in (".png", ".pdf"):
+            path = stem.with_suffix(suffix)
+            atomic_write(path, lambda file, kind=suffix[1:]: figure.savefig(file, format=kind))
+            written.append(path)
+    return written

@@ -1,0 +1,178 @@
+"""The one table of every metric that a run writes: its name, its unit and what it means.
+
+The names are equal in ``metrics.jsonl``, in Weights & Biases and in the figures; training writes
+no name that is missing here, figures take their axis labels from here, and the README's glossary
+is made from here.
+"""
+
+import re
+from dataclasses import dataclass
+
+from waterline.runs import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its name as written, a label for axes, its unit ("1": none), what it means."""
+
+    name: str
+    label: str
+    unit: str
+    meaning: str
+
+    @property
+    def axis(self) -> str:
+        """The label with its unit, as an axis shows it."""
+        return self.label if self.unit == "1" else f"{self.label} ({self.unit})"
+
+
+_ROWS = (
+    ("step", "Training step", "1", "sampled batches so far; the clock of a run"),
+    ("epoch", "Epoch", "1", "passes over the training prompts finished so far"),
+    ("rollouts", "Rollouts per step", "responses", "responses sampled in this step"),
+    ("rollouts/total", "Rollouts", "responses", "responses sampled since the run began"),
+    (
+        "rollouts/tokens",
+        "Generated tokens per step",
+        "tokens",
+        "response tokens sampled in this step, stop tokens included",
+    ),
+    ("reward/mean", "Mean reward", "1", "mean reward over the responses of this step"),
+    (
+        "groups/mixed_of_active",
+        "Mixed groups of active prompts",
+        "1",
+        "share of the prompts with at least one rollout whose group holds a success and a failure",
+    ),
+    (
+        "groups/mixed_of_batch",
+        "Mixed groups of the batch",
+        "1",
+        "share of all candidate prompts, inactive ones included, whose group holds both",
+    ),
+    (
+        "groups/mixed_per_second",
+        "Mixed groups per second",
+        "1/s",
+        "groups with a success and a failure, divided by the seconds of the whole step",
+    ),
+    (
+        "allocation/active_fraction",
+        "Active prompts",
+        "1",
+        "share of the candidate prompts that got at least one rollout, |A|/B",
+    ),
+    (
+        "allocation/waterline",
+        "Waterline steps",
+        "1",
+        "1 when the counts came from the waterline, 0 when the batch was uniform",
+    ),
+    (
+        "allocation/count_min",
+        "Smallest count",
+        "responses",
+        "smallest rollout count of an active prompt",
+    ),
+    (
+        "allocation/count_median",
+        "Median count",
+        "responses",
+        "median rollout count of the active prompts",
+    ),
+    ("allocation/count_max", "Largest count", "responses", "largest rollout count of a prompt"),
+    (
+        "allocation/kappa_min",
+        "Smallest fidelity κ",
+        "1",
+        "min of κ(p̂, N) = 1 − (1 − p̂)^(N − 1) over active prompts with a success estimate",
+    ),
+    (
+        "allocation/kappa_mean",
+        "Mean fidelity κ",
+        "1",
+        "mean of κ(p̂, N) over active prompts with a success estimate",
+    ),
+    (
+        "allocation/kappa_spread",
+        "Spread of fidelity κ",
+        "1",
+        "max minus min of κ(p̂, N) over active prompts with a success estimate",
+    ),
+    (
+        "policy/entropy",
+        "Token entropy",
+        "nats",
+        "mean entropy of the next-token distribution per response token, at the sampling "
+        "temperature",
+    ),
+    (
+        "response/length",
+        "Response length",
+        "tokens",
+        "mean tokens per response, stop token included",
+    ),
+    (
+        "grad/norm",
+        "Gradient norm",
+        "1",
+        "l2 norm of the policy gradient after accumulation and before clipping",
+    ),
+    (
+        "grad/skipped",
+        "Skipped updates",
+        "1",
+        "1 when the batch had no signal and the optimizer was left alone, 0 otherwise",
+    ),
+    (
+        "grad/cosine_ce",
+        "Cosine to the exact gradient",
+        "1",
+        "cosine between the sampled gradient and the exact cross-entropy gradient (SERA, Eq. 47)",
+    ),
+    (
+        "engine/logp_gap",
+        "Engine–trainer gap",
+        "nats",
+        "largest absolute difference between the engine's and the trainer's token log-probability",
+    ),
+    ("time/allocate", "Allocation time", "s", "seconds spent on estimates and counts"),
+    ("time/sample", "Sampling time", "s", "seconds spent on sampling responses"),
+    ("time/verify", "Verification time", "s", "seconds spent on verdicts"),
+    ("time/update", "Update time", "s", "seconds spent on log-probabilities, loss and optimizer"),
+    ("time/step", "Step time", "s", "seconds of the whole step, evaluation excluded"),
+    (
+        "eval/pass@{K}",
+        "Pass@K",
+        "1",
+        "unbiased probability that K responses hold a correct one, averaged over questions "
+        "(SERA, Eq. 48)",
+    ),
+)
+
+METRICS: dict[str, Metric] = {row[0]: Metric(*row) for row in _ROWS}
+
+
+def metric(name: str) -> Metric:
+    """Return the documented metric called ``name`` (``eval/pass@8`` is one of ``eval/pass@{K}``).
+
+    Raises:
+        BadInput: when no metric of this name is documented.
+    """
+    key = re.sub(r"^eval/pass@\d+$", "eval/pass@{K}", name)
+    if key not in METRICS:
+        raise BadInput(
+            f"Metric '{name}' is not documented in waterline.reporting.metrics: add a row there "
+            "or use one of its names."
+        )
+    return METRICS[key]
+
+
+def glossary() -> str:
+    """Return the table of all metrics as Markdown, for the README."""
+    lines = ["| metric | unit | meaning |", "|---|---|---|"]
+    lines += [
+        f"| `{m.name}` | {'–' if m.unit == '1' else m.unit} | {m.meaning.replace('|', '&#124;')} |"
+        for m in METRICS.values()
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,44 @@
+"""How methods and normalisations are called in tables and figures."""
+
+from collections.abc import Iterable
+
+METHOD_LABELS = {
+    "base": "Base model",
+    "cross_entropy": "Direct CE",
+    "reinforce": "REINFORCE",
+    "rloo": "RLOO",
+    "grpo": "GRPO",
+    "dr_grpo": "Dr.GRPO",
+    "pkpo": "PKPO",
+    "dars_hw": "DARS-HW",
+    "maxrl": "MaxRL",
+    "sera": "SERA",
+}
+NORMALISATION_LABELS = {
+    "": "–",
+    "token-mean": "Token-mean",
+    "seqnorm": "Seqnorm",
+    "sequence-mean": "Sequence-mean",
+}
+
+
+def method_label(method: str) -> str:
+    """Return the display name of a method; a method without one is shown by its own name."""
+    return METHOD_LABELS.get(method, method)
+
+
+def normalisation_label(normalisation: str) -> str:
+    """Return the display name of a loss normalisation ('' = none, as for the base model)."""
+    return NORMALISATION_LABELS.get(normalisation, normalisation)
+
+
+def row_label(normalisation: str, method: str, settings: str = "") -> str:
+    """Return 'Token-mean SERA', with the settings in brackets where they tell rows apart."""
+    parts = [normalisation_label(normalisation)] if normalisation else []
+    return " ".join([*parts, method_label(method), *([f"({settings})"] if settings else [])])
+
+
+def rank(known: Iterable[str], name: str) -> tuple[int, str]:
+    """Return a sort key: known names in their order, then the others by name."""
+    order = list(known)
+    return (order.index(name) if name in order else len(order), name)
