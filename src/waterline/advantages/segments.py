@@ -51,5 +51,5 @@ class Segments:
 
     def leave_one_out(self, values: Tensor) -> Tensor:
         """Value minus the mean of the others of its group: (R,) → (R,); 0 in a group of one."""
-        factor = self.size / (self.size - 1).clamp(min=1)
-        return self.spread(factor.to(values.dtype)) * self.centre(values)
+        size = self.size.to(values.dtype)  # integers would be divided in float32
+        return self.spread(size / (size - 1).clamp(min=1)) * self.centre(values)

@@ -25,7 +25,8 @@ def kl_estimate(logp: Tensor, ref_logp: Tensor, kind: KLEstimator) -> Tensor:
     The exponent of k3 is clamped to ±20.
 
     Args:
-        logp, ref_logp: same shape; gradients flow through logp alone.
+        logp: log π of the sampled tokens, any shape, with gradient.
+        ref_logp: log π_ref of the same tokens, same shape; a constant.
         kind: "k1", "k2" or "k3".
 
     Returns:

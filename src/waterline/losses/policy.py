@@ -73,8 +73,10 @@ class PolicyLoss:
         return loss_denominator(lengths, self.normalisation, self.length_cap)
 
     def has_signal(self, advantage: Tensor, weight: Tensor) -> bool:
-        """Whether a step can have a gradient: a weighted advantage that is not 0, or a term that
-        acts without advantages (KL, entropy, critic) on at least one response.
+        """Whether a step can have a gradient.
+
+        True for a weighted advantage that is not 0, and for any response at all when a term acts
+        without advantages (KL, entropy, critic).
         """
         other = self.needs_reference or self.needs_entropy or self.needs_value
         return (other and len(weight) > 0) or has_signal(advantage, weight)

@@ -43,8 +43,17 @@ def policy_loss(
             included, has no influence.
         ref_logp: (R, T), needed when kl_coef ≠ 0, else ignored.
         entropy: (R, T) in nats, with gradient, needed when entropy_coef ≠ 0, else ignored.
-        value, value_target: (R, T) the critic's values, with gradient; (R,) or (R, T) the returns
-            that they are to meet, a constant. Needed when value_coef ≠ 0.
+        value: (R, T) the critic's values, with gradient, needed when value_coef ≠ 0.
+        value_target: (R,) or (R, T) the returns that value is to meet, a constant.
+        normalisation: "token-mean", "seqnorm" or "sequence-mean".
+        length_cap: L_cap of seqnorm, in tokens.
+        clip_low: lower clip of the ratio at 1 − clip_low; None is off.
+        clip_high: upper clip of the ratio at 1 + clip_high; None is off.
+        dual_clip: bound of the loss at −A · dual_clip where A < 0; None is off.
+        kl: "k1", "k2" or "k3", see :func:`kl_estimate`; None is off.
+        kl_coef: factor of the KL.
+        entropy_coef: factor of the entropy bonus.
+        value_coef: factor of the critic's squared error.
         denominator: D of the whole optimizer step, see :func:`loss_denominator`. The losses of its
             micro-batches, on all ranks, then add up to that of the step, however it is split. None
             takes these R responses for the whole step.

@@ -29,7 +29,8 @@ def surrogate(
     Args:
         log_ratio: log π − log π_old in nats, any shape.
         advantage: same shape.
-        clip_low, clip_high: None leaves that side of the ratio unclipped.
+        clip_low: None leaves small ratios unclipped.
+        clip_high: None leaves large ratios unclipped.
         dual_clip: above 1; None for off.
 
     Returns:
