@@ -19,7 +19,9 @@ class Task(Protocol):
     max_response: int
 
     @property
-    def tokenizer(self) -> Tokenizer: ...
+    def tokenizer(self) -> Tokenizer:
+        """Encodes prompts and decodes responses."""
+        ...
 
     def verify(self, prompts: Sequence[Prompt], responses: Sequence[str]) -> list[str]:
         """The verdict on each response to the prompt beside it, by the names of ``Verdict``."""

@@ -33,6 +33,7 @@ class MazeFile(ABC):
         """The sequences of ``rows``; raises ValueError for a row without one."""
 
     def where(self, row: int) -> str:
+        """How an error names ``row``."""
         return f"Row {row + 1} of {self.path}"
 
 
@@ -53,6 +54,7 @@ class JsonLines(MazeFile):
         return len(self._places)
 
     def read(self, rows: Sequence[int]) -> list[str]:
+        """The sequences of ``rows``; raises ValueError for a row without one."""
         sequences = []
         with self.path.open("rb") as file:
             for row in rows:
@@ -84,6 +86,7 @@ class Parquet(MazeFile):
         return int(self._table.num_rows)
 
     def read(self, rows: Sequence[int]) -> list[str]:
+        """The sequences of ``rows``; raises ValueError for a row without one."""
         values = self._table.take(list(rows)).to_pylist() if rows else []
         return [_sequence(value, self.where(row)) for row, value in zip(rows, values, strict=True)]
 

@@ -19,8 +19,8 @@ def generate_mazes(
     Each split has its own random stream and takes no maze of the splits before it: their sizes
     alone can change which mazes it gets, and a larger split begins with the smaller one.
 
-    Returns each split's grids, each with its demonstration " MOVE … MOVE DONE <eos>". Raises ValueError for an even size or one
-    below 5, and when more mazes are asked for than exist.
+    Returns each split's grids, each with its demonstration " MOVE … MOVE DONE <eos>". Raises
+    ValueError for an even size or one below 5, and when more mazes are asked for than exist.
     """
     rooms(size)  # raises for a size that has no mazes
     total, exist = sum(counts.values()), count_mazes(size)

@@ -29,10 +29,12 @@ class Grid:
 
     @property
     def start(self) -> int:
+        """The place of START in ``cells``."""
         return self.cells.index(START)
 
     @property
     def goal(self) -> int:
+        """The place of GOAL in ``cells``."""
         return self.cells.index(GOAL)
 
     def prompt_tokens(self) -> tuple[int, ...]:
