@@ -1,0 +1,23 @@
+"""How many rollouts each prompt of a batch gets (NumPy alone)."""
+
+from waterline.allocation.bounded import bounded_counts
+from waterline.allocation.fidelity import fidelity, mixed_probability
+from waterline.allocation.pilot import PilotWaterlineAllocator
+from waterline.allocation.plan import Plan
+from waterline.allocation.rounds import Allocator, OneShotAllocator, Outcomes, Request
+from waterline.allocation.uniform import UniformAllocator
+from waterline.allocation.waterline import WaterlineAllocator
+
+__all__ = [
+    "Allocator",
+    "OneShotAllocator",
+    "Outcomes",
+    "PilotWaterlineAllocator",
+    "Plan",
+    "Request",
+    "UniformAllocator",
+    "WaterlineAllocator",
+    "bounded_counts",
+    "fidelity",
+    "mixed_probability",
+]
