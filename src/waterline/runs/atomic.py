@@ -1,0 +1,61 @@
+"""Files that are either the old ones or the new ones, whenever the process is killed."""
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+PARTIAL_SUFFIX = ".partial"
+
+
+def atomic_write(
+    path: str | os.PathLike[str], content: bytes | str | Callable[[BinaryIO], object]
+) -> None:
+    """Replace the file at ``path`` in one step: temporary file, fsync, rename, fsync of the folder.
+
+    Args:
+        path: The file to write; its folder is created when missing.
+        content: The bytes, the text (written as UTF-8), or a callable that writes into the open
+            binary file it is given (``lambda file: torch.save(state, file)``).
+
+    A process killed at any moment leaves the old content or the new one under ``path``, and at
+    worst a ``.partial`` file beside it, which :func:`remove_partial_files` clears away.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, since a rename is atomic only within one file system.
+    partial = target.parent / f".{target.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}"
+    try:
+        with open(partial, "xb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def remove_partial_files(folder: str | os.PathLike[str]) -> int:
+    """Remove what killed writers left anywhere below ``folder``; only its owner may call this.
+
+    Returns:
+        The number of files removed.
+    """
+    leftovers = list(Path(folder).rglob(f".*{PARTIAL_SUFFIX}"))
+    for leftover in leftovers:
+        leftover.unlink(missing_ok=True)
+    return len(leftovers)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,49 @@
+"""Errors that a user can act on, and how an entry point shows them."""
+
+import difflib
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class BadInput(ValueError):
+    """Input that a user can mend; its message is one sentence: what, where, and what to do."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> BadInput:
+    """The error for a name that is not among the known ones, with the nearest of them.
+
+    Args:
+        what: What was named, such as ``"method"``.
+        name: The name that was given.
+        known: The names that exist.
+    """
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=1)
+    hint = f"did you mean {near[0]!r}" if near else "choose one"
+    return BadInput(f"There is no {what} {name!r}: {hint} (known: {', '.join(choices) or 'none'}).")
+
+
+@contextmanager
+def as_bad_input() -> Iterator[None]:
+    """Turn a ValueError into :class:`BadInput`: for set-up, where a wrong value is the user's."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+@contextmanager
+def sentence_errors() -> Iterator[None]:
+    """Print :class:`BadInput` as one line on stderr and exit with status 2, without a traceback.
+
+    A context manager rather than a decorator, since Hydra finds the configuration next to the
+    file in which its task function is defined, and a wrapper would be defined here.
+    """
+    try:
+        yield
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from None

@@ -1,0 +1,96 @@
+"""What makes two runs the same run: the settings that their pieces read, and nothing else."""
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from waterline.runs.targets import TARGET, accepted_keys, is_piece, locate
+
+# Sections and keys that say where and how a run is carried out, not what is computed. The seed has
+# a folder level of its own. Devices are here because results do not depend on the number of ranks.
+IGNORED: tuple[str, ...] = (
+    "seed",
+    "paths",
+    "logger",
+    "launcher",
+    "hydra",
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.strategy",
+    "trainer.enable_progress_bar",
+)
+
+# Settings that stand in a piece's node but are read by the training step rather than by the piece.
+READ_BY_THE_STEP: tuple[str, ...] = ("n0",)
+
+
+def read_settings(
+    config: Mapping[str, Any],
+    ignored: Collection[str] = IGNORED,
+    also_read: Collection[str] = READ_BY_THE_STEP,
+) -> dict[str, Any]:
+    """The part of a configuration that is read.
+
+    Args:
+        config: The resolved configuration, without interpolations.
+        ignored: Dotted paths that are left out.
+        also_read: Keys that are kept in a piece's node though its constructor does not accept them.
+
+    Returns:
+        Plain dicts, lists and scalars. A node with a ``_target_`` keeps the keys that the target
+        accepts; other nodes keep all.
+
+    Raises:
+        BadInput: A ``_target_`` does not exist.
+    """
+    settings = _read(config, "", frozenset(ignored), frozenset(also_read))
+    assert isinstance(settings, dict)
+    return settings
+
+
+def identity(config: Mapping[str, Any], ignored: Collection[str] = IGNORED) -> str:
+    """The hash of what a run reads: 12 hexadecimal digits, equal for equal settings.
+
+    Neither the order of keys nor the spelling of numbers (1 or 1.0) matters.
+    """
+    text = json.dumps(read_settings(config, ignored), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def leaves(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The leaves of nested settings by their dotted path; a list is a leaf."""
+    return dict(_walk(settings, ""))
+
+
+def _walk(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _walk(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _read(value: Any, path: str, ignored: frozenset[str], also_read: frozenset[str]) -> Any:
+    if isinstance(value, Mapping):
+        accepted = accepted_keys(locate(str(value[TARGET]))) if is_piece(value) else None
+        kept = {}
+        for key, inner in value.items():
+            below = f"{path}.{key}" if path else str(key)
+            read = accepted is None or key in accepted or key == TARGET or key in also_read
+            if read and below not in ignored:
+                kept[str(key)] = _read(inner, below, ignored, also_read)
+        return kept
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_read(inner, path, ignored, also_read) for inner in value]
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> bool | int | float | str | None:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() else value
+    return str(value)

@@ -1,0 +1,105 @@
+"""Where a number came from: versions, code, hardware, command and time."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = (
+    "waterline-rl",
+    "numpy",
+    "torch",
+    "torchvision",
+    "pytorch-lightning",
+    "transformers",
+    "datasets",
+    "vllm",
+    "math-verify",
+    "hydra-core",
+    "submitit",
+    "wandb",
+    "pandas",
+    "pyarrow",
+)
+
+
+def provenance() -> dict[str, Any]:
+    """The record of this process: ``time``, ``command``, ``git``, ``versions``, ``hardware``.
+
+    Holds neither host nor user names, so that it can be committed beside a result. ``git`` is None
+    when the code is not run from a checkout of its own repository.
+    """
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": _command(),
+        "git": _git(Path(__file__).resolve()),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "hardware": _hardware(),
+    }
+
+
+def _command() -> str:
+    program = Path(sys.argv[0])
+    if program.is_absolute():
+        here = Path.cwd()
+        program = program.relative_to(here) if program.is_relative_to(here) else Path(program.name)
+    return shlex.join(["python", str(program), *sys.argv[1:]])
+
+
+def _git(source: Path) -> dict[str, Any] | None:
+    # An installed copy may lie in another project's repository; only a tracked file is ours.
+    if _ask_git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
+        return None
+    commit = _ask_git(source.parent, "rev-parse", "HEAD")
+    changes = _ask_git(source.parent, "status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
+
+
+def _ask_git(folder: Path, *arguments: str) -> str | None:
+    try:
+        answer = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _hardware() -> dict[str, Any]:
+    hardware: dict[str, Any] = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+    }
+    # Asking torch for devices would import it into processes that need none.
+    if (torch := sys.modules.get("torch")) is not None:
+        hardware["threads"] = torch.get_num_threads()
+        hardware["gpus"] = [
+            torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())
+        ]
+    return hardware
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()
