@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from waterline.advantages import dr_grpo, grpo, maxrl, pkpo, reinforce, rloo
@@ -22,6 +22,7 @@ BINARY = {
 }
 GRADED = {"grpo": grpo, "grpo0": partial(grpo, ddof=0), "dr_grpo": dr_grpo, "rloo": rloo}
 ALL = BINARY | GRADED | {"reinforce": reinforce}
+quick = settings(deadline=None, max_examples=50)  # the first call pays for torch's start
 ids = st.integers(-(2**63), 2**63 - 1)
 
 
@@ -69,18 +70,21 @@ def check_against_plain(name: str, groups: dict, rows: list) -> None:
 
 
 @pytest.mark.parametrize("name", [*BINARY, "reinforce"])
+@quick
 @given(batches(st.sampled_from([0.0, 1.0])))
 def test_any_ids_order_and_sizes_binary(name, batch) -> None:
     check_against_plain(name, *batch)
 
 
 @pytest.mark.parametrize("name", GRADED)
+@quick
 @given(batches(st.integers(-40, 40).map(lambda x: x / 8)))
 def test_any_ids_order_and_sizes_graded(name, batch) -> None:
     check_against_plain(name, *batch)
 
 
 @pytest.mark.parametrize("name", ALL)
+@quick
 @given(batches(st.sampled_from([0.0, 1.0])), st.randoms(use_true_random=False))
 def test_permuting_responses_permutes_advantages(name, batch, random) -> None:
     _, rows = batch
@@ -94,6 +98,7 @@ def test_permuting_responses_permutes_advantages(name, batch, random) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("name", GRADED)
+@quick
 @given(st.floats(-(2.0**99), 2.0**99, width=32), st.integers(1, 40))
 def test_equal_rewards_give_exactly_zero(name, dtype, reward, n) -> None:
     rewards = torch.full((n,), reward, dtype=dtype)
