@@ -1,0 +1,101 @@
+"""Where the answer of a response stands."""
+
+import re
+from dataclasses import dataclass
+
+from waterline.rewards.latex import boxes
+
+_TAIL = 4_000
+_NUMBER = (
+    r"(?<![\w.,/^_\\])(?:(?<![)\]}])[-\u2212])?[$€£]?"
+    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d/])|\d+ \d+/\d+|\d*\.?\d+)"
+    r"(?:[eE][-+]?\d{1,4}\b|(?: ?/ ?\d+)(?![\d/]))?"
+)
+_UNIT = r"(?:\s*(?:\\?%|pct\b|percent\b))?"
+_LAST_NUMBER = re.compile(_NUMBER + _UNIT, re.ASCII)
+_HASHES = re.compile(r"####\s*([^\n]+)")
+_ANCHOR = re.compile(r"answer\s*(?:is|are|:|=)+\s*:?\s*", re.IGNORECASE)
+_MATHS = re.compile(
+    r"\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]"
+    r"|\$\$(?P<display>[^$]+)\$\$|(?<!\\)\$(?P<inline>(?:[^$\n\\]|\\.)+)\$",
+    re.DOTALL,
+)
+_BETWEEN_BOXES = re.compile(r"(?:[\s,;.$~]|\\[()\[\],;: ]|\\q?quad|and|or|\\text\s*\{\s*(?:and|or)\s*\})*")
+_CHOICE = re.compile(r"(?<![A-Za-z\\{])\(?([A-Z])\)?(?![A-Za-z'’])")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer: its text, and whether it was marked as the answer (boxed, ``####``, bare)."""
+
+    text: str
+    marked: bool
+
+
+def find_answer(response: str) -> Candidate | None:
+    r"""The one answer of a response, or None when there is none.
+
+    What stands behind the last ``</think>`` counts. In this order: the last ``\boxed{…}``, with
+    those directly before it that are joined to it by commas, 'and' or 'or'; what follows the last
+    ``####``; the whole response when it is a bare expression; the mathematics or number behind the
+    last 'answer is'; the last mathematics or number.
+    """
+    text = response.rpartition("</think>")[2]
+    found = boxes(text)
+    if found:
+        cluster = [found[-1]]
+        for box in reversed(found[:-1]):
+            if not _BETWEEN_BOXES.fullmatch(text[box[1] : cluster[0][0]]):
+                break
+            cluster.insert(0, box)
+        contents = list(dict.fromkeys(box[2].strip() for box in cluster))
+        return Candidate(", ".join(contents), True) if any(contents) else None
+    text = text[-_TAIL:].strip()
+    hashes = _HASHES.findall(text)
+    if hashes:
+        return Candidate(hashes[-1].strip(), True)
+    if is_bare(text):
+        return Candidate(text, True)
+    anchors = list(_ANCHOR.finditer(text))
+    if anchors:
+        rest = text[anchors[-1].end() :]
+        first = re.split(r"(?<=\D)\.(?=\s|$)|\n", rest, maxsplit=1)[0]
+        behind = _first(first)
+        if behind is not None:
+            return Candidate(behind, False)
+    last = _last(text)
+    return None if last is None else Candidate(last, False)
+
+
+def find_choice(response: str) -> str | None:
+    """The letter that a multiple-choice response settles on, or None."""
+    answer = response.rpartition("</think>")[2][-_TAIL:]
+    anchored = re.findall(_ANCHOR.pattern + r"\(?([A-Z])\)?(?![A-Za-z'’])", answer, re.IGNORECASE)
+    letters = anchored or _CHOICE.findall(answer)
+    return letters[-1].upper() if letters else None
+
+
+def is_bare(text: str) -> bool:
+    """Whether ``text`` is one expression without prose."""
+    if not 0 < len(text) <= 200 or "\n" in text or "$" in text.strip("$"):
+        return False
+    prose = re.sub(r"\\[a-zA-Z]+", " ", text)
+    words = re.findall(r"[^\W\d_]{2,}", prose)
+    return not set(words) - {"exp", "sqrt", "log", "ln", "sin", "cos", "tan", "pi", "frac", "mod"}
+
+
+def _first(text: str) -> str | None:
+    maths, number = _MATHS.search(text), _LAST_NUMBER.search(text)
+    if maths and (not number or maths.start() <= number.start()):
+        return maths[maths.lastgroup or 0]
+    return number.group() if number else None
+
+
+def _last(text: str) -> str | None:
+    place, found = -1, None
+    for maths in _MATHS.finditer(text):
+        place, found = maths.end(), maths[maths.lastgroup or 0]
+    for number in _LAST_NUMBER.finditer(text, max(place, 0)):
+        hedge = re.search(r"\d\s+or\s+$", text[: number.start()])
+        found = f"{hedge.group()} {number.group()}" if hedge else number.group()
+    return found
