@@ -43,7 +43,7 @@ class BoundedWaterline:
         self.breakpoints = np.sort(np.concatenate([self.enter, self.leave]))
 
     def level(self, k: int, budget: int, low: int, high: int) -> tuple[float, int]:
-        """c of Equation 35 for the first k prompts, and the breakpoint that ends its piece.
+        """Level c of Equation 35 for the first k prompts, and the breakpoint that ends its piece.
 
         The breakpoint is the first at which the clipped counts use up the budget; it is known to
         lie between `low` and `high`. At the two ends of Equation 34 every count is at its bound:
@@ -140,4 +140,7 @@ def bounded_counts(
     feasible(budget, bounds, whole("n_max", n_max, n_min))
     problem = BoundedWaterline(p_, bounds, n_max, np.arange(len(p_)))
     c, _ = problem.level(len(p_), budget, 0, 2 * len(p_) - 1)
-    return np.clip(1.0 + c * problem.inverse, bounds, float(n_max)), c
+    counts = np.clip(1.0 + c * problem.inverse, bounds, float(n_max))
+    counts[problem.enter >= c] = bounds[problem.enter >= c]  # free of rounding at the bounds
+    counts[problem.leave <= c] = n_max
+    return counts, c

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from waterline.allocation.checks import (
     feasible,
@@ -48,7 +49,7 @@ class PilotWaterlineAllocator:
         self.n_max = whole("n_max", n_max, self.m)
         self.u0 = observability_threshold(u0)
         self.correct = correct
-        self._open: tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]] | None = None
+        self._open: tuple[int, NDArray[np.int64]] | None = None  # budget and lower bounds
 
     def start(self, request: Request) -> Plan:
         """The pilot: m rollouts of every prompt. The request's estimates are not read."""

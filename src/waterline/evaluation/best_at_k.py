@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.evaluation.counts import broadcast_counts
+from waterline.evaluation.response_counts import broadcast_counts
 
 
 def best_at_k_bootstrap(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.evaluation.counts import broadcast_counts
+from waterline.evaluation.response_counts import broadcast_counts
 
 
 def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
@@ -31,18 +31,20 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
             f"k = {k_.flat[at]} is more than the n = {n_.flat[at]} responses of a question; sample "
             "more responses or use best_at_k_bootstrap."
         )
-    failure = np.zeros(n_.shape)  # log of the probability that all k draws are wrong
+    failure = np.zeros(n_.size)  # log of the probability that all k draws are wrong
     pairs, group = np.unique(np.stack([n_.ravel(), k_.ravel()]), axis=1, return_inverse=True)
-    flat_c, flat_failure = c_.ravel(), failure.reshape(-1)
-    order = np.argsort(group.ravel(), kind="stable")
+    order, correct = np.argsort(group.ravel(), kind="stable"), c_.ravel()
     ends = np.cumsum(np.bincount(group.ravel(), minlength=pairs.shape[1]))
-    for (n_i, k_i), rows in zip(pairs.T, np.split(order, ends[:-1]), strict=True):
-        flat_failure[rows] = _log_all_wrong(int(n_i), flat_c[rows], int(k_i))
-    return np.asarray(-np.expm1(failure), dtype=np.float64)
+    start = 0
+    for (n_i, k_i), end in zip(pairs.T, ends, strict=True):
+        rows = order[start:end]
+        failure[rows] = _log_all_wrong(int(n_i), correct[rows], int(k_i))
+        start = end
+    return np.asarray(-np.expm1(failure), dtype=np.float64).reshape(n_.shape)
 
 
 def _log_all_wrong(n: int, c: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """log C(n − c, k) − log C(n, k) for every c; −inf where n − c < k."""
+    """Return log C(n − c, k) − log C(n, k) for every c; −inf where n − c < k."""
     possible = np.minimum(c, n - k)
     # Factor j stands for the j-th correct response, i = n − j + 1.
     factors = np.log1p(-k / np.arange(n, n - int(possible.max(initial=0)), -1))
