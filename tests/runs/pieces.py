@@ -1,4 +1,4 @@
-"""Pieces for the tests of the configuration; named by `_target_` as `pieces.<name>`."""
+"""Pieces for the tests of the configuration; named by `_target_` as `runs.pieces.<name>`."""
 
 
 class Uniform:

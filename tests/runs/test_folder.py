@@ -72,12 +72,9 @@ def test_entering_clears_partial_files(tmp_path):
 
 
 def test_two_writers_are_refused_until_the_first_leaves(tmp_path):
-    with RunFolder(tmp_path):
-        with (
-            pytest.raises(BadInput, match=f"Process {os.getpid()} is already writing in"),
-            RunFolder(tmp_path),
-        ):
-            pass
+    refused = pytest.raises(BadInput, match=f"Process {os.getpid()} is already writing in")
+    with RunFolder(tmp_path), refused, RunFolder(tmp_path):
+        pass
     with RunFolder(tmp_path):
         pass
 

@@ -84,7 +84,10 @@ def test_a_kill_between_the_two_writes_does_not_set_rows_aside_twice(tmp_path):
     path.write_bytes(before)
     log = MetricsLog(path)
     log.truncate_after(1)
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["metrics.1.jsonl", "metrics.jsonl"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "metrics.1.jsonl",
+        "metrics.jsonl",
+    ]
     assert steps(path) == [0, 1]
 
 
@@ -101,7 +104,7 @@ def test_a_half_written_last_line_is_dropped(tmp_path, rest):
 def test_a_broken_line_in_the_middle_is_an_error(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 0}\n[1]\n{"step": 2}\n')
-    with pytest.raises(ValueError, match="Line 2 of .*metrics.jsonl is not a JSON object"):
+    with pytest.raises(ValueError, match=r"Line 2 of .*metrics\.jsonl is not a JSON object"):
         MetricsLog(path)
 
 

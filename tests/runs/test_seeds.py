@@ -68,7 +68,9 @@ def test_a_sample_does_not_depend_on_its_batch():
         for token in tokens:
             assert uniforms(key, [prompt], [sample], token)[0, 0] == together[row, token]
     order = np.array([3, 0, 4, 1, 2])
-    np.testing.assert_array_equal(uniforms(key, ids[order], samples[order], tokens), together[order])
+    np.testing.assert_array_equal(
+        uniforms(key, ids[order], samples[order], tokens), together[order]
+    )
     ragged = uniforms(key, ids, samples, (tokens[None] + np.arange(5)[:, None]) % 6)
     np.testing.assert_array_equal(ragged[2], np.roll(together[2], -2))
 
@@ -92,7 +94,9 @@ def test_every_part_of_the_address_matters():
 
 def test_uniforms_are_uniform_and_uncorrelated():
     n, m = 2_000, 50
-    draws = uniforms(stream_key(11, "rollout", 3), np.arange(n) // 8, np.arange(n) % 8, np.arange(m))
+    draws = uniforms(
+        stream_key(11, "rollout", 3), np.arange(n) // 8, np.arange(n) % 8, np.arange(m)
+    )
     assert draws.min() >= 0.0
     assert draws.max() < 1.0
     cells = np.bincount((draws.ravel() * 256).astype(int), minlength=256)
@@ -109,7 +113,13 @@ def test_uniforms_are_uniform_and_uncorrelated():
 
 @pytest.mark.parametrize(
     ("ids", "samples", "tokens"),
-    [([0], [-1], 0), ([0], [2**32], 0), ([0], [0], -1), ([0, 1], [0], 0), ([0, 1], [0, 1], [[0]] * 3)],
+    [
+        ([0], [-1], 0),
+        ([0], [2**32], 0),
+        ([0], [0], -1),
+        ([0, 1], [0], 0),
+        ([0, 1], [0, 1], [[0]] * 3),
+    ],
 )
 def test_addresses_out_of_range_are_errors(ids, samples, tokens):
     with pytest.raises(ValueError, match=r"index|indices"):

@@ -98,13 +98,9 @@ class RunFolder:
         Raises:
             BadInput: The folder holds a run with another identity.
         """
+        self.check_identity(identity)
         if self.provenance.exists():
             record = json.loads(self.provenance.read_text())
-            if record["identity"] != identity:
-                raise BadInput(
-                    f"{self.root} holds a run of other settings ({record['identity']}, asked for "
-                    f"{identity}): see its config.yaml, and move it away or restore its settings."
-                )
             record["restarts"].append(provenance())
         else:
             record = {"identity": identity, **provenance(), "restarts": []}
@@ -112,6 +108,17 @@ class RunFolder:
         atomic_write(self.provenance, json.dumps(record, indent=2) + "\n")
         self.set_state(State.running)
         return len(record["restarts"])
+
+    def check_identity(self, identity: str) -> None:
+        """Raise BadInput when the folder holds a run of other settings."""
+        if not self.provenance.exists():
+            return
+        held = json.loads(self.provenance.read_text())["identity"]
+        if held != identity:
+            raise BadInput(
+                f"{self.root} holds a run of other settings ({held}, asked for {identity}): see "
+                "its config.yaml, and move it away or restore its settings."
+            )
 
     def set_state(self, state: State | str, **details: Any) -> None:
         """Write ``status.json``: the state, the time, and any JSON details (step, message).

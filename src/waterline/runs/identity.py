@@ -16,11 +16,13 @@ IGNORED: tuple[str, ...] = (
     "logger",
     "launcher",
     "hydra",
-    "trainer.accelerator",
-    "trainer.devices",
-    "trainer.num_nodes",
-    "trainer.strategy",
-    "trainer.enable_progress_bar",
+    "trainer",
+    "evaluation",
+    "training.checkpoint_every",
+    "training.log_every",
+    "supervised.checkpoint_every",
+    "supervised.log_every",
+    "base.train_if_missing",
 )
 
 # Settings that stand in a piece's node but are read by the training step rather than by the piece.

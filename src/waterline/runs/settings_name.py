@@ -43,19 +43,15 @@ def settings_name(
         for path in {*here, *there}.difference(_ALWAYS)
         if path not in here or path not in there or here[path] != there[path]
     )
+    name = _join([*always, *deviating], here, keys)
+    if name is not None and len(name) <= LONGEST:
+        return name or "default"
     short = identity(config, ignored)[:8]
     base = _join(always, here, keys)
-    if base is None:
-        return short
-    name = _join([*always, *deviating], here, keys)
-    if name is None or len(name) > LONGEST:
-        name = f"{base}_{short}" if base else short
-    return name or "default"
+    return f"{base}_{short}" if base and len(base) + 1 + len(short) <= LONGEST else short
 
 
-def _join(
-    paths: Collection[str], values: Mapping[str, Any], keys: Mapping[str, str]
-) -> str | None:
+def _join(paths: Collection[str], values: Mapping[str, Any], keys: Mapping[str, str]) -> str | None:
     """``<key>-<value>`` of each path; None where one of them has no spelling of its own."""
     parts = []
     for path in paths:

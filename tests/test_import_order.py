@@ -1,0 +1,147 @@
+"""Imports follow the line of one training step: a room imports rooms above it, never below."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "waterline"
+
+LINE = [
+    "tasks",
+    "success",
+    "allocation",
+    "policies",
+    "rollouts",
+    "rewards",
+    "advantages",
+    "losses",
+    "evaluation",
+    "training",
+    "reporting",
+]
+# Beside the line, and what each pure room may use besides the standard library and itself.
+RUNS = "runs"
+PURE = {"success": "numpy", "allocation": "numpy", "advantages": "torch", "losses": "torch"}
+ESTIMATORS = ("pass_at_k", "best_at_k_bootstrap", "paired_bootstrap")
+LIGHTNING = {"pytorch_lightning", "lightning", "lightning_fabric"}
+
+
+def imports(code: str, module: str) -> Iterator[str]:
+    """The absolute names of every module that ``code`` imports anywhere, also inside functions."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = module.split(".")[: -node.level] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            # `from waterline import losses` names the room only in the alias.
+            whole = base == "waterline"
+            yield from (f"{base}.{alias.name}" if whole else base for alias in node.names)
+
+
+def violations(code: str, room: str, module: str) -> list[str]:
+    """What one module of a room imports against the rules."""
+    wrong = []
+    for name in imports(code, module):
+        top, _, rest = name.partition(".")
+        other = rest.split(".")[0]
+        if top != "waterline":
+            foreign = top not in sys.stdlib_module_names
+            if top in LIGHTNING and room != "training":
+                wrong.append(f"{name}: only training knows Lightning")
+            elif room in PURE and foreign and top != PURE[room]:
+                wrong.append(f"{name}: {room} needs {PURE[room]} alone")
+            elif room == RUNS and foreign and top != "numpy":
+                wrong.append(f"{name}: runs needs NumPy alone")
+        elif other not in (room, "__version__"):
+            if room in PURE or room == RUNS:
+                wrong.append(f"{name}: {room} imports no other room")
+            elif other != RUNS and LINE.index(other) > LINE.index(room):
+                wrong.append(f"{name}: {other} is below {room}")
+    return wrong
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((SOURCE / room).rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+
+
+def test_every_folder_has_its_place_in_the_line():
+    folders = {path.name for path in SOURCE.iterdir() if any(path.glob("*.py"))}
+    assert folders == {*LINE, RUNS}
+
+
+def test_the_package_imports_none_of_its_rooms():
+    assert list(imports((SOURCE / "__init__.py").read_text(), "waterline.__init__")) == []
+
+
+@pytest.mark.parametrize("room", [*LINE, RUNS])
+def test_a_room_imports_only_what_it_may(room):
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {violation}"
+        for path in modules(room)
+        for violation in violations(path.read_text(), room, dotted(path))
+    ]
+    assert wrong == []
+
+
+def defines(path: Path, name: str) -> bool:
+    tree = ast.parse(path.read_text())
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_estimators_need_numpy_alone(name):
+    by_module = {dotted(path): path for path in modules("evaluation")}
+    waiting = [module for module, path in by_module.items() if defines(path, name)]
+    assert len(waiting) == 1
+    seen = set()
+    while waiting:
+        module = waiting.pop()
+        seen.add(module)
+        for found in imports(by_module[module].read_text(), module):
+            if found in by_module:
+                waiting += [found] * (found not in seen)
+            else:
+                top = found.partition(".")[0]
+                assert top == "numpy" or top in sys.stdlib_module_names, f"{module}: {found}"
+
+
+@pytest.mark.parametrize(
+    ("room", "code"),
+    [
+        ("policies", "from waterline.training import step"),
+        ("rollouts", "def f():\n    import waterline.rewards.math"),
+        ("tasks", "from waterline import losses"),
+        ("tasks", "from ..losses import policy_loss"),
+        ("evaluation", "import pytorch_lightning.callbacks"),
+        ("losses", "import numpy as np"),
+        ("allocation", "import scipy.optimize"),
+        ("advantages", "from waterline.runs import BadInput"),
+        ("success", "from waterline.allocation import Plan"),
+        ("runs", "from waterline.tasks import Prompt"),
+        ("runs", "import torch"),
+    ],
+)
+def test_the_rules_see_a_violation(room, code):
+    assert violations(code, room, f"waterline.{room}.module") != []
+
+
+@pytest.mark.parametrize(
+    ("room", "code"),
+    [
+        ("training", "import lightning\nfrom waterline.losses import policy_loss"),
+        ("rollouts", "from waterline.policies import Policy\nfrom waterline.runs import uniforms"),
+        ("losses", "import math\nimport torch.nn.functional\nfrom waterline.losses import ratio"),
+        ("losses", "from .ratio import clip\nfrom . import ratio"),
+        ("runs", "import numpy, fcntl\nfrom waterline.runs.atomic import atomic_write"),
+    ],
+)
+def test_the_rules_let_the_rest_pass(room, code):
+    assert violations(code, room, f"waterline.{room}.module") == []
