@@ -14,7 +14,7 @@ def kappa(p, n):
 
 def mixed(p, n):
     p, n = np.asarray(p), np.asarray(n, dtype=float)
-    return -np.expm1(n * np.log1p(-p)) - p**n
+    return 1 - (1 - p) ** n - p**n
 
 
 def bisect_level(p, budget, lower, upper):

@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,6 +28,8 @@ def estimates(kind, batch, rng):
     if kind == "history":
         n = rng.integers(0, 64, batch)
         return (0.5 + rng.binomial(n, rng.beta(0.5, 0.5, batch))) / (1 + n)
+    if kind == "rounded":  # with mirrored pairs p and 1 − p
+        return np.clip(rng.random(batch).round(2), 0.01, 0.99)
     if kind == "pilot":
         return np.clip(rng.integers(0, 9, batch) / 8, 1 / 16, 15 / 16)
     if kind == "easy":
@@ -39,7 +43,7 @@ def estimates(kind, batch, rng):
 
 @pytest.mark.parametrize(
     "kind",
-    ["beta", "duplicates", "nice", "history", "pilot", "easy", "hard", "equal", "whole"],
+    ["beta", "duplicates", "nice", "history", "rounded", "pilot", "easy", "hard", "equal", "whole"],
 )
 def test_counts_equal_algorithm_2_with_the_papers_bisection(kind):
     rng = np.random.default_rng([7, *kind.encode()])
@@ -198,6 +202,18 @@ def test_bad_input(p, keywords, message):
 def test_bad_arguments(arguments):
     with pytest.raises(ValueError, match="must"):
         WaterlineAllocator(**arguments)
+
+
+@pytest.mark.parametrize(("batch", "milliseconds"), [(256, 2.0), (4096, 25.0)])
+def test_fast_enough_for_a_training_step(batch, milliseconds):
+    rng = np.random.default_rng(0)
+    taken = []
+    for _ in range(20):
+        p = np.clip(rng.beta(0.5, 0.5, batch), 1e-6, 1 - 1e-6)
+        start = time.thread_time()  # of this thread alone, whatever else the machine does
+        WaterlineAllocator().allocate(p, n0=16)
+        taken.append(time.thread_time() - start)
+    assert 1000 * np.median(taken) < milliseconds
 
 
 def test_uniform():
