@@ -39,7 +39,7 @@ def report(config: DictConfig, console: Console) -> list[Path]:
 
 def _make(config: DictConfig, kind: str, number: int, console: Console) -> list[Path]:
     entry = config[f"{kind}s"][number]
-    experiment = config.experiment or f"{entry.task}-{config.scale}"
+    experiment = config.folder or f"{entry.task}-{config.scale}"
     stem = Path(config.root) / experiment / f"{kind}{number}"
     runs = load_runs(config.root, experiment) if entry.get("reads_runs", True) else []
     if config.settings is not None:

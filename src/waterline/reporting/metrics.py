@@ -40,13 +40,13 @@ _ROWS = (
     ("reward/mean", "Mean reward", "1", "mean reward over the responses of this step"),
     (
         "groups/mixed_of_active",
-        "Mixed groups of active prompts",
+        "Mixed groups / active",
         "1",
         "share of the prompts with at least one rollout whose group holds a success and a failure",
     ),
     (
         "groups/mixed_of_batch",
-        "Mixed groups of the batch",
+        "Mixed groups / batch",
         "1",
         "share of all candidate prompts, inactive ones included, whose group holds both",
     ),

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -17,14 +19,14 @@ LABEL_WIDTH, CELL_WIDTH = 34, 14
 
 def signed(value: float, digits: int = 1) -> str:
     """Return '+2.1' or '−2.1', with a true minus sign."""
-    return f"{value:+.{digits}f}".replace("-", "−")
+    return f"{value:+z.{digits}f}".replace("-", "−")
 
 
 def interval(bounds: tuple[float, float], sign: bool = False) -> str:
     """Return '[53.1, 58.0]', signed for differences, or '–' where it was not measured."""
     if any(map(math.isnan, bounds)):
         return "–"
-    low, high = (signed(b) if sign else f"{b:.1f}" for b in bounds)
+    low, high = (signed(b) if sign else f"{b:z.1f}" for b in bounds)
     return f"[{low}, {high}]"
 
 
@@ -39,7 +41,7 @@ def value_grid(table: PassAtKTable, paper: pd.DataFrame | None = None) -> Grid:
     """Return the lines of Pass@K: label, what the line holds, one cell per K."""
     grid = []
     for row, values in zip(table.rows, table.values, strict=True):
-        grid.append([row.label, "mean", *(f"{v.value:.2f}" for v in values)])
+        grid.append([row.label, "mean", *(f"{v.value:z.2f}" for v in values)])
         if paper is not None:
             cells = [_paper(paper, row.normalisation, row.method, k) for k in table.ks]
             grid.append(["", "paper", *cells])
@@ -130,7 +132,7 @@ def _pick(grid: Grid, columns: range) -> Grid:
 def _print(console: Console, header: list[str], grid: Grid) -> None:
     rich = RichTable(box=None, header_style="bold", pad_edge=False)
     for j, name in enumerate(header):
-        rich.add_column(name, justify="left" if j < 2 else "right")
+        rich.add_column(name, justify="left" if j < 2 else "right", overflow="fold")
     for line in grid:
         mean = line[1] in ("mean", "difference")
         rich.add_row(*line, style="" if mean or header is BUDGET_HEADER else "dim")
@@ -153,7 +155,7 @@ def _paper(paper: pd.DataFrame, normalisation: str, method: str, k: int) -> str:
     return f"{found.value.iloc[0]:.2f}" if len(found) else "–"
 
 
-def _span(n: "pd.Series[int]") -> str:
+def _span(n: NDArray[np.int64]) -> str:
     low, high = int(n.min()), int(n.max())
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 

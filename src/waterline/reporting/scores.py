@@ -13,7 +13,7 @@ from waterline.evaluation import (
     questions_interval,
     runs_interval,
 )
-from waterline.runs import BadInput
+from waterline.runs import BadInput, unknown_name
 
 Floats = NDArray[np.float64]
 ESTIMATORS: dict[str, Callable[..., Floats]] = {
@@ -39,7 +39,7 @@ class Answers:
             BadInput: when the estimator is unknown.
         """
         if estimator not in ESTIMATORS:
-            raise BadInput(f"There is no estimator '{estimator}': choose from {', '.join(ESTIMATORS)}.")
+            raise unknown_name("estimator", estimator, ESTIMATORS)
         return np.asarray(ESTIMATORS[estimator](self.n, self.c, k), dtype=np.float64)
 
     def only(self, seeds: Sequence[int]) -> "Answers":
@@ -93,12 +93,12 @@ class Estimate:
 
 def estimate(scores: Floats) -> Estimate:
     """Return the mean of ``scores`` (S, Q), fractions or their paired differences, in percent."""
-    value, *questions = questions_interval(scores)
-    runs = runs_interval(scores)[1:] if len(scores) > 1 else (np.nan, np.nan)
+    questions = questions_interval(scores.mean(axis=0))
+    runs = runs_interval(scores) if len(scores) > 1 else None
     return Estimate(
-        value=100 * float(value),
-        questions=(100 * float(questions[0]), 100 * float(questions[1])),
-        runs=(100 * float(runs[0]), 100 * float(runs[1])),
+        value=100 * questions.estimate,
+        questions=(100 * questions.low, 100 * questions.high),
+        runs=(100 * runs.low, 100 * runs.high) if runs else (np.nan, np.nan),
         seeds=len(scores),
     )
 

@@ -77,7 +77,7 @@ def pass_at_k_table(
     values = tuple(tuple(estimate(row.answers.scores(k, estimator)) for k in shown) for row in rows)
     budgets = tuple(budget(row) for row in rows)
     baselines = tuple(_baseline(row, rows, baseline, notes) for row in rows)
-    deltas = []
+    deltas: list[tuple[Estimate, ...] | None] = []
     for row, spent, other in zip(rows, budgets, baselines, strict=True):
         notes += [note] if (note := waterline_note(row, spent)) else []
         if other is None:

@@ -64,8 +64,8 @@ def _shift(axes: Axes, n0: int, allocator: WaterlineAllocator) -> None:
         _arrow(axes, tip, "#999999", 1.0)
         axes.annotate(
             f"∇log p, p = {p:g}",
-            tip,
-            xytext=(2, 4),
+            (tip[0], tip[1]),
+            xytext=(8, 4),
             textcoords="offset points",
             ha="center",
             color="#666666",
@@ -92,7 +92,7 @@ def _counts(axes: Axes, n0: int, p: Floats, allocator: WaterlineAllocator) -> No
         axes.plot(p, n, marker="o", markersize=3, linewidth=1.2, **look)
     axes.axhline(allocator.n_max, color="#999999", linewidth=0.8)
     axes.annotate(
-        f"N_max = {allocator.n_max}",
+        rf"$N_{{\max}}$ = {allocator.n_max}",
         (p[-1], allocator.n_max),
         xytext=(0, -10),
         textcoords="offset points",

@@ -48,7 +48,11 @@ def figure3(
                     panel.set_ylabel(f"Pass@{k} (%), {curve_split}")
             shown = [row for row in rows if row.normalisation in ("", normalisation)]
             _profile(panels[-1], shown, split, estimator)
-        legend(figure, [panel for row in axes for panel in row])
+        legend(
+            figure,
+            [panel for row in axes for panel in row],
+            "thick: mean over seeds; thin: single seeds; band: their range",
+        )
     return figure
 
 
@@ -61,7 +65,7 @@ def default_ks(runs: Iterable[Run], split: str) -> list[int]:
     fewest = [run.counts.n[run.counts.split == split].min() for run in runs]
     fewest = [n for n in fewest if not np.isnan(n)]
     if not fewest:
-        raise BadInput(f"No run is evaluated on {split} along training: choose another curve_split.")
+        raise BadInput(f"No run is evaluated on {split}: choose another curve_split.")
     high = 2 ** max(int(np.log2(min(fewest))) - 1, 0)
     return sorted({1, max(high // 8, 1), high})
 

@@ -13,6 +13,10 @@ from waterline.reporting.names import NORMALISATION_LABELS, normalisation_label,
 from waterline.reporting.readers import Run
 
 WINDOW = 50  # trailing steps, as in SERA's Figure 15
+NOTE = (
+    f"thick: trailing {WINDOW}-step mean, averaged over seeds; "
+    "thin: single seeds, or single steps where there is one seed"
+)
 
 
 def grid(normalisations: Sequence[str], columns: int) -> tuple[Figure, list[list[Axes]]]:
@@ -50,7 +54,7 @@ def metrics_figure(runs: Sequence[Run], names: Sequence[str]) -> Figure:
                 panel.set_xlabel(metric("step").axis)
                 panel.set_ylabel(metric(name).axis)
                 panel.margins(x=0.02)
-        legend(figure, [panel for row in axes for panel in row])
+        legend(figure, [panel for row in axes for panel in row], NOTE)
     return figure
 
 

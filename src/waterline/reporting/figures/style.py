@@ -1,11 +1,14 @@
 """The look of every figure: one colour and one dash per method, safe for colour-blind readers."""
 
+import io
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -14,7 +17,7 @@ from waterline.reporting.names import METHOD_LABELS, method_label, rank
 from waterline.runs import atomic_write
 
 # Okabe–Ito; dashes tell the lines apart in grey as well.
-_STYLES: dict[str, tuple[str, object]] = {
+_STYLES: dict[str, tuple[str, Any]] = {
     "base": ("#7F7F7F", (0, (1, 1.5))),
     "maxrl": ("#0072B2", (0, (5, 1.5))),
     "sera": ("#D55E00", "solid"),
@@ -25,7 +28,7 @@ _STYLES: dict[str, tuple[str, object]] = {
     "reinforce": ("#000000", (0, (1, 1))),
 }
 _SPARE = ("#882255", "#44AA99", "#999933", "#AA4499", "#332288", "#117733")
-RC = {
+RC: Any = {  # matplotlib types the keys one by one
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -42,7 +45,7 @@ RC = {
 }
 
 
-def style(method: str) -> dict[str, object]:
+def style(method: str) -> dict[str, Any]:
     """Return colour, dash and label of a method; the same in every figure."""
     spare = (_SPARE[zlib.crc32(method.encode()) % len(_SPARE)], "solid")
     colour, dash = _STYLES.get(method, spare)
@@ -55,7 +58,7 @@ def in_order(methods: Iterable[str]) -> list[str]:
 
 
 def draw_seeds(
-    axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str, **extra: object
+    axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str, **extra: Any
 ) -> None:
     """Draw the mean over seeds of ``y`` (S, X), each seed as a thin line and their range."""
     look = style(method) | extra
@@ -73,23 +76,28 @@ def log2_axis(axes: Axes, ks: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def legend(figure: Figure, axes: Iterable[Axes]) -> None:
-    """Put one legend with every method below the panels."""
-    found = {}
+def legend(figure: Figure, axes: Iterable[Axes], note: str) -> None:
+    """Put one legend with every method, and how to read the lines, below the panels."""
+    found: dict[Any, Artist] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(
-        found.values(), found.keys(), loc="outside lower center", ncols=max(len(found), 1)
+        list(found.values()),
+        list(found),
+        loc="outside lower center",
+        ncols=max(len(found), 1),
+        title=note,
+        title_fontsize=8,
     )
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem.png`` and ``stem.pdf`` and return their paths."""
-    written = []
+    written = [stem.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with mpl.rc_context(RC):
-        for suffix in (".png", ".pdf"):
-            path = stem.with_suffix(suffix)
-            atomic_write(path, lambda file, kind=suffix[1:]: figure.savefig(file, format=kind))
-            written.append(path)
+        for path in written:
+            content = io.BytesIO()
+            figure.savefig(content, format=path.suffix[1:])
+            atomic_write(path, content.getvalue())
     return written

@@ -1,0 +1,86 @@
+import pandas as pd
+import pytest
+
+from waterline.reporting import finished, load_runs
+
+
+def test_a_run_is_read_from_its_own_files(make_run, tmp_path):
+    make_run("sera", 2, normalisation="seqnorm")
+    (run,) = load_runs(tmp_path / "results", "maze-laptop")
+    assert (run.method, run.seed, run.normalisation, run.settings, run.status) == (
+        "sera",
+        2,
+        "seqnorm",
+        "n0-16",
+        "done",
+    )
+    assert run.setting("allocation.n_max") == 64
+    assert run.setting("allocation.absent", "none") == "none"
+    assert list(run.metrics.step) == list(range(1, 61))
+    assert run.metrics["grad/norm"].isna().sum() == 1
+    assert run.last_step("test") == 60
+    assert list(run.answers("test").c) == [0, 4, 8, 16]
+    assert run.document("provenance")["command"].startswith("python")
+
+
+def test_depth_and_hidden_folders_do_not_matter(make_run, tmp_path):
+    path = make_run("sera", 0)
+    deeper = path.parent / "again" / "deeper"
+    deeper.parent.mkdir()
+    path.rename(deeper)
+    hidden = deeper / ".hydra"
+    hidden.mkdir()
+    (hidden / "config.yaml").write_text("seed: 3\n")
+    assert [run.path for run in load_runs(tmp_path / "results", "maze-laptop")] == [deeper]
+
+
+def test_allocation_parts_are_read_in_order_of_steps(make_run, tmp_path):
+    path = make_run()
+    (path / "allocation").mkdir()
+    for first in (100, 2):
+        frame = pd.DataFrame({"step": [first], "prompt": [1], "p_hat": [0.5], "n": [4]})
+        frame.to_parquet(path / "allocation" / f"{first}-{first}.parquet")
+    (run,) = load_runs(tmp_path / "results", "maze-laptop")
+    assert list(run.allocation.step) == [2, 100]
+
+
+def test_unfinished_runs_are_named(make_run, tmp_path):
+    make_run("sera", 0)
+    make_run("sera", 1, state="running")
+    make_run("maxrl", 0, state=None)
+    done, notes = finished(load_runs(tmp_path / "results", "maze-laptop"))
+    assert [(run.method, run.seed) for run in done] == [("sera", 0)]
+    assert notes == [
+        "Left out, not finished: maxrl/n0-16/seed-0 (unknown), sera/n0-16/seed-1 (running)."
+    ]
+
+
+def test_a_base_folder_with_nothing_but_its_evaluation_counts(make_run, tmp_path):
+    path = make_run("sera", 0)
+    base = tmp_path / "results" / "maze-laptop" / "base" / "seed-4" / "eval"
+    base.mkdir(parents=True)
+    (path / "eval" / "counts.parquet").rename(base / "counts.parquet")
+    done, notes = finished(load_runs(tmp_path / "results", "maze-laptop"))
+    assert {(run.method, run.seed) for run in done} == {("base", 4), ("sera", 0)}
+    assert not notes
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: pd.concat([t, t]), "a question twice"),
+        (lambda t: t.assign(c=t.n + 1), "outside 0..n"),
+        (lambda t: t.drop(columns="split"), "lacks split"),
+    ],
+)
+def test_broken_counts_are_refused(make_run, tmp_path, change, words):
+    file = make_run() / "eval" / "counts.parquet"
+    change(pd.read_parquet(file)).to_parquet(file)
+    (run,) = load_runs(tmp_path / "results", "maze-laptop")
+    with pytest.raises(ValueError, match=words):
+        _ = run.counts
+
+
+def test_no_run_at_all_says_how_to_get_one(tmp_path):
+    with pytest.raises(ValueError, match="experiment=maze/laptop method=sera"):
+        load_runs(tmp_path, "maze-laptop")

@@ -1,0 +1,148 @@
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from rich.console import Console
+
+from waterline.reporting import report
+
+ROOT = Path(__file__).parents[2]
+
+
+def ask(tmp_path, *overrides, width=100):
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose(
+            "report",
+            [f"root={tmp_path / 'results'}", f"paper={ROOT / 'results' / 'paper'}", *overrides],
+        )
+    text = StringIO()
+    return report(config, Console(file=text, width=width)), text.getvalue()
+
+
+@pytest.fixture
+def runs(make_run):
+    def make(**options):
+        for name in ("token-mean", "seqnorm"):
+            for method in ("maxrl", "sera"):
+                make_run(method, normalisation=name, settings=f"n0-16_{name}", **options)
+
+    return make
+
+
+def test_table_on_the_terminal_and_in_three_files(runs, tmp_path):
+    runs()
+    written, text = ask(tmp_path, "table=4")
+    assert [path.name for path in written] == ["table4.md", "table4.csv", "table4.provenance.json"]
+    assert {path.parent for path in written} == {tmp_path / "results" / "maze-laptop"}
+    for words in (
+        "Token-mean SERA",
+        "43.75",
+        "questions",
+        "runs",
+        "within noise",
+        "GRPO",
+        "about these checkpoints only",
+        "1 seed",
+    ):
+        assert words in text
+    assert "paper" not in text.split("Written")[0]
+    markdown = written[0].read_text()
+    assert "| Token-mean SERA − MaxRL | difference | +0.00 |" in markdown
+    assert "| Seqnorm SERA | mean | 43.75 |" in markdown
+    assert "| Token-mean SERA | 0 | 60 | 4 × 16 | 30,720 | 614,400 | 100.0% |" in markdown
+    tidy = pd.read_csv(written[1])
+    assert set(tidy.k) == {1, 2, 4, 8, 16}
+    assert set(tidy.table) == {4}
+    assert set(tidy.experiment) == {"maze-laptop"}
+    record = json.loads(written[2].read_text())
+    assert record["report"]["versions"]["python"]
+    assert set(record["runs"]) == {
+        f"maze-laptop/{method}/n0-16_{name}/seed-0"
+        for method in ("maxrl", "sera")
+        for name in ("token-mean", "seqnorm")
+    }
+    run = record["runs"]["maze-laptop/sera/n0-16_seqnorm/seed-0"]
+    assert run["seconds"] == 120
+    assert run["provenance"]["command"]
+    assert run["status"]["state"] == "done"
+
+
+def test_paper_scale_shows_the_papers_values_beside_ours(runs, tmp_path):
+    runs(experiment="maze-paper", n=128)
+    written, text = ask(tmp_path, "table=4", "scale=paper")
+    assert "| Token-mean SERA | mean | 43.75 |" in written[0].read_text()
+    assert "|  | paper | 49.98 | 58.19 |" in written[0].read_text()
+    assert "55.61" in text
+    assert "K = 256, 512, 1024, 2048" in written[0].read_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_cell_is_cut_on_any_terminal(runs, tmp_path, width):
+    runs()
+    _, text = ask(tmp_path, "table=4", width=width)
+    assert "…" not in text
+    assert "Token-mean SERA − MaxRL" in text
+    if width >= 80:
+        assert max(map(len, text.split("Written")[0].splitlines())) <= width
+
+
+def test_ks_settings_and_estimator_can_be_chosen(runs, make_run, tmp_path):
+    runs()
+    make_run("sera", settings="n0-8")
+    written, text = ask(
+        tmp_path, "table=4", "ks=[1,4]", "settings=n0-16_token-mean", "estimator=bootstrap"
+    )
+    tidy = pd.read_csv(written[1])
+    assert set(tidy.k) == {1, 4}
+    assert set(tidy.estimator) == {"bootstrap"}
+    assert set(tidy.method) == {"base", "maxrl", "sera"}
+    assert "with replacement" in text
+
+
+def test_all_figures_and_the_runs_they_leave_out(runs, make_run, tmp_path):
+    runs()
+    make_run("grpo", state="running")
+    written, text = ask(tmp_path, "figure=all")
+    assert [path.name for path in written] == [
+        f"figure{number}.{kind}" for number in (1, 3, 15, 16) for kind in ("png", "pdf")
+    ]
+    for path in written:
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"%PDF")
+        assert path.stat().st_size > 5_000
+    assert "figure16.png" in text
+    assert "Left out, not finished: grpo/n0-16/seed-0 (running)." in text
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["table=11"], "no table 11: choose from table=4 and figure=1, 3, 15, 16"),
+        (["figure=2"], "no figure 2: choose from"),
+        ([], "Ask for one table or one figure"),
+        (["table=4", "figure=1"], "Ask for one table or one figure"),
+        (["table=4", "folder=absent"], "holds no run"),
+    ],
+)
+def test_bad_requests_are_one_sentence(tmp_path, overrides, words):
+    with pytest.raises(ValueError, match=words):
+        ask(tmp_path, *overrides)
+
+
+def test_the_script_fails_with_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "experiments/report.py", "table=11", f"root={tmp_path}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "There is no table 11" in done.stderr
