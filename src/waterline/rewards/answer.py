@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from waterline.rewards.latex import boxes
+from waterline.rewards.units import SPELLED_UNITS
 
 _TAIL = 4_000
 _NUMBER = (
@@ -11,16 +12,19 @@ _NUMBER = (
     r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d/])|\d+ \d+/\d+|\d*\.?\d+)"
     r"(?:[eE][-+]?\d{1,4}\b|(?: ?/ ?\d+)(?![\d/]))?"
 )
-_UNIT = r"(?:\s*(?:\\?%|pct\b|percent\b))?"
+_UNIT = rf"(?:\s*(?:\\?%|pct\b|percent\b|(?:{SPELLED_UNITS})\b(?:\^[23]|[²³])?))?"
 _LAST_NUMBER = re.compile(_NUMBER + _UNIT, re.ASCII)
 _HASHES = re.compile(r"####\s*([^\n]+)")
 _ANCHOR = re.compile(r"answer\s*(?:is|are|:|=)+\s*:?\s*", re.IGNORECASE)
+_FINAL = re.compile(r"final answer\s*(?:is|are)\s*:?\s*", re.IGNORECASE)
 _MATHS = re.compile(
     r"\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]"
     r"|\$\$(?P<display>[^$]+)\$\$|(?<!\\)\$(?P<inline>(?:[^$\n\\]|\\.)+)\$",
     re.DOTALL,
 )
-_BETWEEN_BOXES = re.compile(r"(?:[\s,;.$~]|\\[()\[\],;: ]|\\q?quad|and|or|\\text\s*\{\s*(?:and|or)\s*\})*")
+_BETWEEN = re.compile(
+    r"(?:[\s,;.$~]|\\[()\[\],;: ]|\\q?quad|and|or|\\text\s*\{\s*(?:and|or)\s*\})*"
+)
 _CHOICE = re.compile(r"(?<![A-Za-z\\{])\(?([A-Z])\)?(?![A-Za-z'’])")
 
 
@@ -35,17 +39,24 @@ class Candidate:
 def find_answer(response: str) -> Candidate | None:
     r"""The one answer of a response, or None when there is none.
 
-    What stands behind the last ``</think>`` counts. In this order: the last ``\boxed{…}``, with
+    What stands behind the last ``</think>`` counts. In this order: what follows 'final answer is',
+    unless a box comes later; the last ``\boxed{…}``, with
     those directly before it that are joined to it by commas, 'and' or 'or'; what follows the last
     ``####``; the whole response when it is a bare expression; the mathematics or number behind the
     last 'answer is'; the last mathematics or number.
     """
     text = response.rpartition("</think>")[2]
     found = boxes(text)
+    for final in reversed(list(_FINAL.finditer(text, found[-1][1] if found else 0))):
+        behind = _behind(text, final)
+        if behind is not None:
+            return Candidate(behind, True)
+    if not found and re.search(r"\\boxed\s*\{", text):
+        return None  # cut off: what was written may be the beginning of another number
     if found:
         cluster = [found[-1]]
         for box in reversed(found[:-1]):
-            if not _BETWEEN_BOXES.fullmatch(text[box[1] : cluster[0][0]]):
+            if not _BETWEEN.fullmatch(text[box[1] : cluster[0][0]]):
                 break
             cluster.insert(0, box)
         contents = list(dict.fromkeys(box[2].strip() for box in cluster))
@@ -58,9 +69,7 @@ def find_answer(response: str) -> Candidate | None:
         return Candidate(text, True)
     anchors = list(_ANCHOR.finditer(text))
     if anchors:
-        rest = text[anchors[-1].end() :]
-        first = re.split(r"(?<=\D)\.(?=\s|$)|\n", rest, maxsplit=1)[0]
-        behind = _first(first)
+        behind = _behind(text, anchors[-1])
         if behind is not None:
             return Candidate(behind, False)
     last = _last(text)
@@ -82,6 +91,19 @@ def is_bare(text: str) -> bool:
     prose = re.sub(r"\\[a-zA-Z]+", " ", text)
     words = re.findall(r"[^\W\d_]{2,}", prose)
     return not set(words) - {"exp", "sqrt", "log", "ln", "sin", "cos", "tan", "pi", "frac", "mod"}
+
+
+def find_list(text: str) -> str | None:
+    """Several pieces of mathematics with nothing but commas, 'and' or 'or' between them, joined."""
+    pieces = list(_MATHS.finditer(text))
+    if len(pieces) < 2 or not _BETWEEN.fullmatch(_MATHS.sub("", text)):
+        return None
+    return ", ".join(piece[piece.lastgroup or 0].strip() for piece in pieces)
+
+
+def _behind(text: str, anchor: re.Match[str]) -> str | None:
+    rest = text[anchor.end() : anchor.end() + _TAIL]
+    return _first(re.split(r"(?<=\D)\.(?=\s|$)|\n", rest, maxsplit=1)[0])
 
 
 def _first(text: str) -> str | None:

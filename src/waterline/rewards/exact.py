@@ -11,6 +11,7 @@ from waterline.rewards.units import split_unit
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[, ]\d{3})+(?![\d,])")
 _BASED = re.compile(r"(-?)([0-9A-Za-z]+)\s*_\s*\{?\s*(\d{1,2})\s*\}?")
 _ASSIGNMENT = re.compile(r"^[A-Za-z](?:_\{?\w{1,3}\}?|\([a-zA-Z0-9]\))?\s*=\s*")
+_DECIMAL_COMMA = re.compile(r"(-?\d+),(\d{1,2})")
 _DECIMAL = re.compile(r"[-+]?(\d*)\.(\d+)")
 
 
@@ -59,6 +60,19 @@ def exact_number(text: str) -> Exact | None:
     if decimal and len((decimal[1] + decimal[2]).lstrip("0")) >= 5:
         places = len(decimal[2])
     return Exact(found * scale, unit, percent, places=places)
+
+
+def read_numbers(gold: str, answer: str) -> tuple[Exact | None, Exact | None]:
+    """``exact_number`` of both. Beside a decimal, ``1,22`` is one with a comma, not a list."""
+    numbers = exact_number(gold), exact_number(answer)
+    texts = simplify(gold), simplify(answer)
+    for one, other in ((0, 1), (1, 0)):
+        beside = numbers[other]
+        comma = _DECIMAL_COMMA.fullmatch(texts[one])
+        if comma and beside is not None and beside.value.denominator > 1:
+            number = exact_number(f"{comma[1]}.{comma[2]}")
+            return (number, beside) if one == 0 else (beside, number)
+    return numbers
 
 
 def _rounds(decimal: Exact, value: Fraction) -> bool:

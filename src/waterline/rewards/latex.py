@@ -19,6 +19,7 @@ _REPLACEMENTS = (
     # A root is followed by braces; round brackets were read as the root of nothing.
     (re.compile(r"\\sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     (re.compile(r"\+\s*-"), "-"),
+    (re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
     (re.compile(r"\s+"), " "),
 )
 _WRAPPERS = re.compile(r"^(?:\$+|\\\(|\\\[)(.*?)(?:\$+|\\\)|\\\])$", re.DOTALL)

@@ -37,6 +37,10 @@ _UNITS = {
     for name in line.split()
 }
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+# "in" is left out: in prose it is rarely an inch.
+SPELLED_UNITS = "|".join(
+    re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name != "in"
+)
 _PERCENT = ("percent", "pct", "per cent", "percents")
 _TEXT = re.compile(r"(.*?)\s*\\(?:text|mbox|textbf|textit|mathrm)\s*\{([^{}]*)\}(.*)", re.DOTALL)
 _WORDS = re.compile(r"(.*?[\d)}%])\s*([A-Za-z°€£][A-Za-z°. ]*)(.*)", re.DOTALL)

@@ -7,8 +7,8 @@ class Verdict(StrEnum):
     """What a verifier says about a response; only ``correct`` is rewarded.
 
     ``wrong``: an answer was read and is not the gold one. ``unparseable``: no answer could be read,
-    or reading it was refused. ``timeout``: reading or comparing it took too long. ``error``: the
-    verifier failed, or the gold answer cannot be read; a sign of bad data, not of a bad policy.
+    or reading it was refused. ``timeout``: comparing it took too much time or memory. ``error``:
+    the verifier failed, or the gold answer cannot be read; a sign of bad data, not of a bad policy.
     """
 
     correct = "correct"

@@ -8,12 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 
-from waterline.rewards.answer import Candidate, find_answer, find_choice, is_bare
-from waterline.rewards.exact import exact_number, same_number
+from waterline.rewards.answer import Candidate, find_answer, find_choice, find_list, is_bare
+from waterline.rewards.exact import exact_number, read_numbers, same_number
 from waterline.rewards.latex import boxes, plain_words, simplify
 from waterline.rewards.refusal import MAX_LENGTH, is_hostile
 from waterline.rewards.verdict import Verdict
-from waterline.rewards.worker import WorkerDied, WorkerTimeout
 from waterline.rewards.worker_pool import WorkerPool
 
 _DOTS = re.compile(r"\\[ldc]?dots(?![a-zA-Z])|\.\.\.|…")
@@ -43,19 +42,24 @@ def _default_pool() -> WorkerPool:
         return _pool
 
 
+def _are_texts(*values: object) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
 @lru_cache(maxsize=65_536)
 def _read_gold(gold: str) -> str:
     """The gold answer's expression: the content of its boxes, or of its mathematics, or itself."""
     if boxes(gold):
         found = find_answer(gold)
         return found.text if found else ""
-    return gold.strip() if is_bare(gold.strip()) else _prose_gold(gold)
-
-
-def _prose_gold(gold: str) -> str:
-    exact = exact_number(gold)
-    found = find_answer(gold) if "$" in gold or "\\" in gold or "####" in gold else None
-    return gold.strip() if exact or found is None else found.text
+    text = gold.strip()
+    if is_bare(text) or exact_number(text):
+        return text
+    listed = find_list(text)
+    if listed:
+        return listed
+    found = find_answer(text) if "$" in text or "\\" in text or "####" in text else None
+    return found.text if found else text
 
 
 def verify_math(response: str, gold: str) -> MathVerdict:
@@ -65,7 +69,7 @@ def verify_math(response: str, gold: str) -> MathVerdict:
     follows ``####``, 'answer is', or the last mathematics or number; a box is not required. Numbers
     are compared as exact rationals (see ``same_number``). What could take unbounded time is
     refused (``unparseable``). The rest goes to Math-Verify in a process of its own, which is killed
-    after 2 s or 3 s of processor time, or fails beyond 2 GiB (``timeout``). ``gold`` is an answer,
+    after 2 s and fails beyond 2 GiB of memory (``timeout``). ``gold`` is an answer,
     bare or in ``\boxed{}`` or ``$ $``; when it cannot be read, the verdict is ``error``.
 
     Works from a script without a main guard, a thread and a notebook; it needs the package
@@ -75,9 +79,7 @@ def verify_math(response: str, gold: str) -> MathVerdict:
     where Math-Verify accepts wrong answers (tiny numbers, mixed numbers, other units or bases,
     enumerations with dots), and takes one candidate where Math-Verify may try several.
     """
-    if not isinstance(gold, str) or not isinstance(response, str):
-        return MathVerdict(Verdict.error, None)
-    expected = _read_gold(gold)
+    expected = _read_gold(gold) if _are_texts(response, gold) else ""
     if not expected:
         return MathVerdict(Verdict.error, None)
     choice = re.fullmatch(r"\(?([A-Z])\)?", plain_words(expected))
@@ -101,7 +103,7 @@ def verify_math_many(responses: Sequence[str], golds: Sequence[str]) -> list[Mat
 def _judge(expected: str, found: Candidate) -> Verdict:
     if len(found.text) > MAX_LENGTH:
         return Verdict.unparseable
-    gold, answer = exact_number(expected), exact_number(found.text)
+    gold, answer = read_numbers(expected, found.text)
     if gold and answer:
         return Verdict.correct if same_number(gold, answer) else Verdict.wrong
     same = plain_words(expected) == plain_words(found.text)
@@ -111,9 +113,13 @@ def _judge(expected: str, found: Candidate) -> Verdict:
         return Verdict.unparseable
     if _DOTS.search(expected) or _DOTS.search(found.text):
         return Verdict.wrong  # Math-Verify would compare what the dots leave
-    if gold and (gold.base or (gold.unit and False)):
-        return Verdict.wrong
-    return _ask(_for_math_verify(expected, found.text), _for_math_verify(found.text, expected))
+    if gold and gold.base:
+        return Verdict.wrong  # Math-Verify would ignore the base
+    return Verdict(
+        _default_pool().ask(
+            _for_math_verify(expected, found.text), _for_math_verify(found.text, expected)
+        )
+    )
 
 
 def _for_math_verify(text: str, other: str) -> str:
@@ -122,13 +128,3 @@ def _for_math_verify(text: str, other: str) -> str:
     if "°" in text:
         text = text.replace("°", r"\cdot\frac{\pi}{180}" if r"\pi" in simplify(other) else "")
     return r"\boxed{" + text.replace("%", r"\%") + "}"
-
-
-def _ask(gold: str, answer: str) -> Verdict:
-    try:
-        reply = _default_pool().ask({"gold": gold, "answer": answer})
-    except WorkerTimeout:
-        return Verdict.timeout
-    except WorkerDied:
-        return Verdict.error
-    return Verdict(reply["verdict"])

@@ -1,8 +1,10 @@
-"""One child process that can be killed."""
+"""The other end of ``waterline.rewards.math_worker``."""
 
+import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -10,22 +12,19 @@ from pathlib import Path
 from typing import Any
 
 _START_SECONDS = 120.0
+_GRACE_SECONDS = 5.0
 
 
-class WorkerTimeout(Exception):
-    """The worker did not answer within its time."""
-
-
-class WorkerDied(Exception):
-    """The worker ended without an answer."""
+class WorkerFailed(Exception):
+    """The worker gave no answer."""
 
 
 class Worker:
-    """A ``waterline.rewards.math_worker`` and the pipe to it.
+    """A running ``waterline.rewards.math_worker``.
 
-    It is an own program rather than a fork or a spawn of ``__main__``: it works from a script
-    without a main guard, a notebook or a thread, and inherits no lock. It ends by itself when its
-    parent does.
+    It is a program of its own rather than a fork or a spawn of ``__main__``: it works from a script
+    without a main guard, a notebook or a thread, and inherits no lock. It ends when its parent
+    does.
     """
 
     def __init__(self) -> None:
@@ -45,24 +44,25 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The child's process id."""
+        """The process id; those of its children are in the group of the same number."""
         return self._process.pid
 
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for its answer; starting up does not count.
+    def ask(self, gold: str, answer: str, seconds: float) -> str:
+        """The verdict on ``answer``: ``timeout`` after ``seconds``; starting up does not count.
 
-        Raises WorkerTimeout or WorkerDied; the worker is of no more use then: ``kill`` it.
+        Raises WorkerFailed when there is none; the worker is of no more use then: ``kill`` it.
         """
         if not self._ready:
             self._receive(_START_SECONDS)
             self._ready = True
         assert self._process.stdin is not None
+        request = {"gold": gold, "answer": answer, "seconds": seconds}
         try:
             self._process.stdin.write(json.dumps(request).encode("ascii") + b"\n")
             self._process.stdin.flush()
         except OSError:
-            raise WorkerDied from None
-        return self._receive(seconds)
+            raise WorkerFailed from None
+        return str(self._receive(seconds + _GRACE_SECONDS)["verdict"])
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -72,27 +72,21 @@ class Worker:
             selector.register(descriptor, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise WorkerTimeout
+                    raise WorkerFailed
                 chunk = os.read(descriptor, 65_536)
                 if not chunk:
-                    raise WorkerDied
+                    raise WorkerFailed
                 self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def died_of_limits(self) -> bool:
-        """Whether the kernel ended it for its processor time (or an uncaught lack of memory)."""
-        code = self._process.wait(5)
-        return code < 0
+        reply: dict[str, Any] = json.loads(line)
+        return reply
 
     def kill(self) -> None:
-        """End the process at once and take it off the process table."""
-        self._process.kill()
+        """End the program and its child at once."""
+        if self._process.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):  # unsent bytes to a dead process
                     pipe.close()
-                except OSError:  # unsent bytes to a dead process
-                    pass

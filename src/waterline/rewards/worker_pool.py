@@ -1,18 +1,17 @@
-"""Killable workers shared by threads."""
+"""Workers shared by threads."""
 
 import atexit
 import os
 import threading
-from typing import Any
 
-from waterline.rewards.worker import Worker, WorkerDied, WorkerTimeout
+from waterline.rewards.worker import Worker, WorkerFailed
 
 
 class WorkerPool:
-    """Up to ``size`` workers, started when they are first needed and reused until they fail.
+    """Up to ``size`` workers, started when they are first needed and reused.
 
-    ``ask`` may be called from any thread. A worker that exceeds ``seconds`` is killed and replaced;
-    the others are left alone. In a forked child the pool starts afresh.
+    ``ask`` may be called from any thread. An answer takes ``seconds`` at most; it is the worker
+    that keeps this limit, and one that fails is replaced. In a forked child the pool starts afresh.
     """
 
     def __init__(self, size: int, seconds: float = 2.0) -> None:
@@ -27,36 +26,31 @@ class WorkerPool:
         atexit.register(self.close)
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
+        self._owner = os.getpid()
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._places = threading.BoundedSemaphore(self.size)
         self._lock = threading.Lock()
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The worker's answer; raises WorkerTimeout, or WorkerDied when two workers ended on it."""
-        if os.getpid() != self._pid:
+    def ask(self, gold: str, answer: str) -> str:
+        """The verdict on ``answer``; ``error`` when two workers failed on it."""
+        if os.getpid() != self._owner:
             self._reset()
         with self._places:
-            for attempt in (1, 2):
+            for _ in range(2):
                 worker = self._take()
                 try:
-                    answer = worker.ask(request, self.seconds)
-                except WorkerDied:
-                    by_limits = worker.died_of_limits()
+                    verdict = worker.ask(gold, answer, self.seconds)
+                except WorkerFailed:
                     self._drop(worker)
-                    if by_limits:
-                        raise WorkerTimeout from None
-                    if attempt == 2:
-                        raise
-                except BaseException:
+                except BaseException:  # interrupted while the worker's answer is on its way
                     self._drop(worker)
                     raise
                 else:
                     with self._lock:
                         self._idle.append(worker)
-                    return answer
-        raise AssertionError("unreachable")
+                    return verdict
+        return "error"
 
     def _take(self) -> Worker:
         with self._lock:
@@ -73,7 +67,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """End all workers; a later ``ask`` starts new ones."""
-        if os.getpid() != self._pid:
+        if os.getpid() != self._owner:
             return
         with self._lock:
             workers = list(self._all)
