@@ -104,14 +104,16 @@ class BoundedWaterline:
         then = -np.expm1(-counts * exposure)
         delta = (then - target) ** 2 - (now - target) ** 2
         while remainder > 0:
-            delta[counts == self.upper] = np.inf
-            take = min(remainder, int(np.count_nonzero(counts < self.upper)))
+            full = counts == self.upper
+            delta[full] = np.inf
+            take = min(remainder, k - int(np.count_nonzero(full)))
             limit = np.partition(delta, take - 1)[take - 1]
             below = delta < limit
-            ties = np.flatnonzero(delta == limit)
-            ties = ties[np.argsort(self.position[ties])]
-            counts[below] += 1
-            counts[ties[: take - np.count_nonzero(below)]] += 1
+            counts += below
+            ties, room = np.flatnonzero(delta == limit), take - int(np.count_nonzero(below))
+            if len(ties) > room:
+                ties = ties[np.argsort(self.position[ties])[:room]]
+            counts[ties] += 1
             remainder -= take
 
 
