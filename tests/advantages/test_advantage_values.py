@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from waterline.advantages import dr_grpo, grpo, maxrl, pkpo, reinforce, rloo
 
 F64 = torch.float64
-CENTRED = {"maxrl": maxrl, "grpo": grpo, "dr_grpo": dr_grpo, "rloo": rloo}
+CENTRED = {
+    "maxrl": maxrl,
+    "grpo": grpo,
+    "grpo_no_eps": partial(grpo, eps=0.0),
+    "dr_grpo": dr_grpo,
+    "rloo": rloo,
+}
 BINARY = {
     "maxrl": maxrl,
     "maxrl_eps": partial(maxrl, eps=1e-6),

@@ -66,8 +66,8 @@ def pkpo(
 
 def _all_wrong(wrong: Tensor, others: Tensor, draws: int) -> Tensor:
     """C(wrong, draws) / C(others, draws), elementwise: (G,), (G,) → (G,)."""
-    # A product of `draws` ratios: exact zeros where wrong < draws, and no overflow.
+    # A product of `draws` ratios: no overflow, and one factor is exactly 0 where wrong < draws.
     step = torch.arange(draws, device=wrong.device, dtype=wrong.dtype)
-    above = (wrong[:, None] - step).clamp(min=0)
+    above = wrong[:, None] - step
     below = (others[:, None] - step).clamp(min=1)
     return (above / below).prod(dim=1)
