@@ -72,6 +72,7 @@ def with_metrics(
                 "rollouts": rollouts,
                 "rollouts/total": rollouts * step,
                 "rollouts/tokens": 20 * rollouts,
+                "rollouts/total_tokens": 20 * rollouts * step,
                 "groups/mixed_of_active": 0.5 + lift + 0.03 * noise.normal(),
                 "groups/mixed_of_batch": 0.5 + lift + 0.03 * noise.normal(),
                 "allocation/active_fraction": 1.0,

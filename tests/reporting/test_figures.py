@@ -125,7 +125,7 @@ def test_trailing_mean():
 def test_mixed_settings_are_refused(make_run, tmp_path):
     make_run("sera", settings="n0-8")
     make_run("sera", settings="n0-16")
-    with pytest.raises(ValueError, match="choose one with settings="):
+    with pytest.raises(ValueError, match="choose with settings="):
         metrics_figure(load_runs(tmp_path / "results", "maze-laptop"), ["grad/norm"])
 
 

@@ -96,7 +96,7 @@ def test_ks_settings_and_estimator_can_be_chosen(runs, make_run, tmp_path):
     runs()
     make_run("sera", settings="n0-8")
     written, text = ask(
-        tmp_path, "table=4", "ks=[1,4]", "settings=n0-16_token-mean", "estimator=bootstrap"
+        tmp_path, "table=4", "ks=[1,4]", "settings=[n0-16_token-mean]", "estimator=bootstrap"
     )
     tidy = pd.read_csv(written[1])
     assert set(tidy.k) == {1, 4}
@@ -105,8 +105,8 @@ def test_ks_settings_and_estimator_can_be_chosen(runs, make_run, tmp_path):
     assert "with replacement" in text
 
 
-def test_all_figures_and_the_runs_they_leave_out(runs, make_run, tmp_path):
-    runs()
+def test_all_figures_and_the_runs_they_leave_out(make_run, tmp_path):
+    make_run("sera")
     make_run("grpo", state="running")
     written, text = ask(tmp_path, "figure=all")
     assert [path.name for path in written] == [

@@ -1,6 +1,7 @@
 from math import comb
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from waterline.reporting import load_runs, pass_at_k_table
@@ -134,9 +135,20 @@ def test_uneven_responses_limit_k(make_run, tmp_path):
         table(tmp_path, ks=(64,))
 
 
+def test_a_half_done_evaluation_is_left_out_and_named(make_run, tmp_path):
+    make_run("maxrl", 0)
+    make_run("sera", 0)
+    make_run("sera", 1, p=(0.0, 0.25))  # the first two of the four questions
+    found = table(tmp_path)
+    assert found.rows[-1].answers.seeds == (0,)
+    assert "Left out, evaluation on test unfinished: Token-mean SERA seed 1." in found.notes
+
+
 def test_different_questions_cannot_be_compared(make_run, tmp_path):
     make_run("maxrl", 0)
-    make_run("maxrl", 1, p=(0.5, 0.5))
+    file = make_run("maxrl", 1) / "eval" / "counts.parquet"
+    counts = pd.read_parquet(file)
+    counts.assign(prompt=counts.prompt + 1).to_parquet(file)
     with pytest.raises(ValueError, match="different questions"):
         table(tmp_path)
 

@@ -30,7 +30,7 @@ def budget(row: Row) -> Budget:
         spent.append(
             [
                 rows["rollouts/total"].max() if "rollouts/total" in rows else np.nan,
-                rows["rollouts/tokens"].sum() if "rollouts/tokens" in rows else np.nan,
+                rows["rollouts/total_tokens"].max() if "rollouts/total_tokens" in rows else np.nan,
                 rows["allocation/waterline"].mean() if "allocation/waterline" in rows else np.nan,
                 rows["time/step"].sum() if "time/step" in rows else np.nan,
             ]

@@ -43,7 +43,8 @@ def _make(config: DictConfig, kind: str, number: int, console: Console) -> list[
     stem = Path(config.root) / experiment / f"{kind}{number}"
     runs = load_runs(config.root, experiment) if entry.get("reads_runs", True) else []
     if config.settings is not None:
-        runs = [run for run in runs if run.method == "base" or run.settings == config.settings]
+        kept = [config.settings] if isinstance(config.settings, str) else config.settings
+        runs = [run for run in runs if run.method == "base" or run.settings in kept]
     written = (_table if kind == "table" else _figure)(config, entry, runs, stem, console)
     console.print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
     return written

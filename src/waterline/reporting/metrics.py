@@ -39,6 +39,12 @@ _ROWS = (
     ),
     ("reward/mean", "Mean reward", "1", "mean reward over the responses of this step"),
     (
+        "rollouts/total_tokens",
+        "Generated tokens",
+        "tokens",
+        "response tokens sampled since the run began",
+    ),
+    (
         "groups/mixed_of_active",
         "Mixed groups / active",
         "1",
@@ -112,6 +118,8 @@ _ROWS = (
         "tokens",
         "mean tokens per response, stop token included",
     ),
+    ("loss/value", "Loss", "1", "the loss that was differentiated, over the whole step"),
+    ("lr", "Learning rate", "1", "learning rate of this step"),
     (
         "grad/norm",
         "Gradient norm",
@@ -121,8 +129,8 @@ _ROWS = (
     (
         "grad/skipped",
         "Skipped updates",
-        "1",
-        "1 when the batch had no signal and the optimizer was left alone, 0 otherwise",
+        "steps",
+        "steps since the run began whose batch had no signal, so that the optimizer was left alone",
     ),
     (
         "grad/cosine_ce",

@@ -46,9 +46,10 @@ def table_rows(
     done, notes = finished(runs)
     trained = [run for run in done if run.method != "base"]
     unread = [run for run in trained if run.last_step(split) is None]
-    if unread:
-        names = ", ".join(f"{_name(run)} seed {run.seed}" for run in unread)
-        notes.append(f"Left out, not evaluated on {split}: {names}.")
+    notes += _left_out(unread, f"not evaluated on {split}")
+    partly = _partly(trained, split)
+    notes += _left_out(partly, f"evaluation on {split} unfinished")
+    unread += partly
     groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in trained:
         if run not in unread:
@@ -106,5 +107,16 @@ def _order(
     return place, rank(NORMALISATION_LABELS, key[0]), rank(METHOD_LABELS, key[1]), key[2]
 
 
-def _name(run: Run) -> str:
-    return row_label(run.normalisation, run.method)
+def _partly(runs: list[Run], split: str) -> list[Run]:
+    """The runs that answered only some of the questions that another run answered."""
+    answered = {run.path: set(run.answers(split).index) for run in runs}
+    return [
+        run
+        for run in runs
+        if any(answered[run.path] < a for a in answered.values()) and answered[run.path]
+    ]
+
+
+def _left_out(runs: list[Run], why: str) -> list[str]:
+    names = ", ".join(f"{row_label(run.normalisation, run.method)} seed {run.seed}" for run in runs)
+    return [f"Left out, {why}: {names}."] if runs else []

@@ -28,7 +28,7 @@ def by_method(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
         if len(settings) > 1:
             raise BadInput(
                 f"{method} with {normalisation} was run with the settings {', '.join(settings)}: "
-                "choose one with settings=<name>."
+                "choose with settings=[<name>,…]."
             )
     return groups
 
