@@ -100,7 +100,7 @@ def test_a_rank_without_responses_takes_part_with_zero() -> None:
         denominator=12.0,
     )
     loss.backward()
-    assert float(loss) == 0
+    assert loss.item() == 0
     assert logp.grad is not None
 
 
