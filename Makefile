@@ -62,6 +62,6 @@ reproduce-table%: $(STAMP) FORCE
 	  $(if $(SEEDS),seeds=$(SEEDS))
 
 figures: $(STAMP)
-	@$(PY) experiments/report.py figures=all scale=$(SCALE)
+	@$(PY) experiments/report.py figure=all scale=$(SCALE)
 
 FORCE:

@@ -11,7 +11,11 @@ from waterline.evaluation.questions_interval import questions_interval
 from waterline.evaluation.runs_interval import runs_interval
 
 # Public names that need more than NumPy, and the module each comes from.
-_HEAVY: dict[str, str] = {}
+_HEAVY: dict[str, str] = {
+    "CountsStore": "waterline.evaluation.counts",
+    "EvaluationSettings": "waterline.evaluation.evaluator",
+    "evaluate": "waterline.evaluation.evaluator",
+}
 
 __all__ = [
     "Interval",

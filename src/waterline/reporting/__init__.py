@@ -2,6 +2,7 @@
 
 from waterline.reporting.command import report
 from waterline.reporting.compare import compare
+from waterline.reporting.counts_table import print_counts
 from waterline.reporting.metrics import METRICS, Metric, glossary, metric
 from waterline.reporting.readers import Run, finished, load_runs
 from waterline.reporting.render import markdown, print_table
@@ -19,6 +20,7 @@ __all__ = [
     "markdown",
     "metric",
     "pass_at_k_table",
+    "print_counts",
     "print_table",
     "report",
 ]

@@ -1,0 +1,112 @@
+"""From a resolved configuration to the objects of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from waterline.policies import SharedPrefixLM
+from waterline.runs import BadInput, as_bad_input, build
+from waterline.tasks.task import Task
+from waterline.training.checkpoints import load_checkpoint
+from waterline.training.ranks import Ranks
+from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
+from waterline.training.stage import OptimizerSettings
+from waterline.training.step import Pieces
+from waterline.training.supervised import SupervisedStage
+
+Config = Mapping[str, Any]
+
+
+def build_task(config: Config) -> Task:
+    with as_bad_input():
+        task: Task = build(config["task"])
+    return task
+
+
+def build_policy(config: Config, weights: str | Path | None = None) -> SharedPrefixLM:
+    """The policy's network, with the weights of a checkpoint when one is named."""
+    model = build(config["policy"]["model"])()
+    with as_bad_input():
+        policy = SharedPrefixLM(model, config["policy"]["precision"])
+    if config["policy"]["gradient_checkpointing"]:
+        policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+    if weights is not None:
+        try:
+            policy.load_state_dict(load_checkpoint(weights)["policy"])
+        except RuntimeError as error:
+            raise BadInput(
+                f"The checkpoint {weights} does not fit the network of this configuration: use the "
+                "policy.model settings that it was trained with."
+            ) from error
+    return policy
+
+
+def build_supervised(config: Config, task: Task) -> SupervisedStage:
+    settings = config["supervised"]
+    prompts = task.splits["sft"]
+    targets = [task.target(p) for p in prompts]
+    with as_bad_input():
+        optimizer = OptimizerSettings(**settings["optimizer"])
+        return SupervisedStage(
+            build_policy(config), prompts, targets, optimizer=optimizer,
+            batch=settings["batch"], steps=settings["steps"], seed=config["seed"],
+        )  # fmt: skip
+
+
+def build_reinforcement(config: Config, task: Task, base: Path) -> ReinforcementStage:
+    settings = config["training"]
+    policy = build_policy(config, base)
+    loss = build(config["losses"])
+    reference = None
+    if loss.needs_reference:
+        reference = deepcopy(policy).requires_grad_(False).eval()
+    n0 = config["allocation"]["n0"]
+    with as_bad_input():
+        allocator = build(config["allocation"])
+        pieces = Pieces(
+            task=task,
+            success=build(config["success"]),
+            allocator=allocator,
+            engine=build(config["engine"], policy=policy),
+            advantage=build(config["advantages"]),
+            n0=n0,
+            ranks=Ranks(),
+        )
+        _check_budget(allocator, settings["batch"], n0)
+        return ReinforcementStage(
+            policy,
+            pieces,
+            loss,
+            optimizer=OptimizerSettings(**settings["optimizer"]),
+            update=UpdateSettings(**settings["update"]),
+            batch=settings["batch"],
+            steps=settings["steps"],
+            seed=config["seed"],
+            temperature=settings["temperature"],
+            reference=reference,
+        )
+
+
+def _check_budget(allocator: Any, batch: int, n0: int) -> None:
+    """A budget that cannot be met is found now, not when the first epoch is over."""
+    n_min, n_max = getattr(allocator, "n_min", None), getattr(allocator, "n_max", None)
+    if n_max is not None and n_max < n0:
+        raise BadInput(
+            f"allocation.n_max={n_max} times {batch} prompts is {n_max * batch} rollouts, fewer than "
+            f"the budget of {n0 * batch}: raise allocation.n_max to at least n0={n0}."
+        )
+    if n_min is not None and n_min > n0:
+        raise BadInput(f"allocation.n_min={n_min} is above n0={n0}: lower it to at most n0.")
+    if n0 < 2:
+        raise BadInput(f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt.")
+
+
+def set_threads(threads: int | None) -> None:
+    """Threads of one process; None leaves torch's own choice."""
+    if threads is not None:
+        torch.set_num_threads(threads)

@@ -1,0 +1,56 @@
+"""The checkpoints of a run folder."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from waterline.runs import BadInput, atomic_write
+
+
+class Checkpoints:
+    """``last.pt`` to resume from, ``step-<n>.pt`` and ``final.pt`` with the policy alone.
+
+    Files are plain dicts of tensors and numbers, written whole or not at all.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.last = self.folder / "last.pt"
+        self.final = self.folder / "final.pt"
+
+    def at(self, step: int) -> Path:
+        return self.folder / f"step-{step}.pt"
+
+    def save(self, path: Path, state: dict[str, Any]) -> None:
+        sink = io.BytesIO()
+        torch.save(state, sink)
+        atomic_write(path, sink.getvalue())
+
+    def resume_state(self) -> dict[str, Any] | None:
+        """What ``last.pt`` holds, None when the run never reached a checkpoint."""
+        return load_checkpoint(self.last) if self.last.exists() else None
+
+
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """A checkpoint's dict on the CPU.
+
+    Raises:
+        BadInput: The file is missing, or is no checkpoint of this package.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise BadInput(
+            f"The checkpoint {file} is missing: train it first, or name another file with base.path=."
+        )
+    try:
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise BadInput(f"{file} is no readable checkpoint: remove it and train it again.") from error
+    if not isinstance(state, dict) or "policy" not in state:
+        raise BadInput(f"{file} holds no policy: name a checkpoint that a run has written.")
+    return state

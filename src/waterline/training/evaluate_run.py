@@ -1,0 +1,70 @@
+"""Evaluating the checkpoints of a finished run."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import yaml
+
+from waterline.evaluation import CountsStore, EvaluationSettings, evaluate
+from waterline.runs import BadInput, RunFolder, as_bad_input, build
+from waterline.training.assemble import build_policy, build_task, set_threads
+from waterline.training.checkpoints import Checkpoints, load_checkpoint
+
+log = logging.getLogger("waterline")
+
+
+def evaluate_run(
+    root: str | Path,
+    *,
+    checkpoint: str | int = "final",
+    split: str = "dev",
+    n: int = 256,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    max_rows: int = 8192,
+    threads: int | None = None,
+) -> CountsStore:
+    """Counts of one checkpoint of the run in ``root``, into its ``eval/counts.parquet``.
+
+    A base run's policy counts as step 0, where reinforcement learning begins. What was evaluated
+    with the same ``n`` is not sampled again.
+
+    Raises:
+        BadInput: The folder holds no run, or the run no such checkpoint.
+    """
+    folder = RunFolder(root)
+    if not folder.config.exists():
+        raise BadInput(f"{folder.root} holds no run: name a folder with a config.yaml, as in run=….")
+    config = yaml.safe_load(folder.config.read_text())
+    checkpoints = Checkpoints(folder.checkpoints)
+    final = str(checkpoint) == "final"
+    path = checkpoints.final if final else checkpoints.at(int(checkpoint))
+    if not path.is_file():
+        there = sorted(
+            (int(m[1]) for f in folder.checkpoints.glob("step-*.pt")
+             if (m := re.fullmatch(r"step-(\d+)\.pt", f.name)))
+        )  # fmt: skip
+        raise BadInput(
+            f"{folder.root} has no checkpoint {checkpoint!r}: finish the run, or choose among "
+            f"{there or 'none'}."
+        )
+    set_threads(threads)
+    with as_bad_input():
+        settings = EvaluationSettings(
+            n=n, temperature=temperature, top_p=top_p, top_k=top_k, max_rows=max_rows,
+            seed=config["seed"],
+        )  # fmt: skip
+        task = build_task(config)
+    step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
+    engine = build(config["engine"], policy=build_policy(config, path))
+    store = CountsStore(folder.eval / "counts.parquet")
+    with folder:
+        evaluate(
+            engine, task, split, step, settings, store,
+            progress=lambda done, of: log.info("%s: %d of %d prompts", split, done, of),
+        )  # fmt: skip
+    return store

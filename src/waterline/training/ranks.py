@@ -1,0 +1,48 @@
+"""The processes of a run: which prompts are whose, and what is brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+class Ranks:
+    """The process group of a run, or the one process when there is none.
+
+    Prompts are dealt out by their row in the batch. Everything that decides on numbers
+    (allocation, seeds, advantages, weights, denominators) is computed on all ranks from the same
+    gathered tables, so that it does not depend on how many there are.
+    """
+
+    @property
+    def world(self) -> int:
+        return dist.get_world_size() if dist.is_initialized() else 1
+
+    @property
+    def rank(self) -> int:
+        return dist.get_rank() if dist.is_initialized() else 0
+
+    def mine(self, n: int) -> list[int]:
+        """The rows of a batch of ``n`` that this rank samples and updates from; may be none."""
+        return list(range(self.rank, n, self.world))
+
+    def gather(self, value: Any) -> list[Any]:
+        """``value`` of every rank, in the order of the ranks."""
+        if self.world == 1:
+            return [value]
+        values: list[Any] = [None] * self.world
+        dist.all_gather_object(values, value)
+        return values
+
+    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Adds up the gradients of all ranks; a rank without one adds zeros."""
+        if self.world == 1:
+            return
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            dist.all_reduce(parameter.grad)

@@ -1,0 +1,106 @@
+"""Reinforcement learning with verifiable rewards, for all sequence tasks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+from waterline.losses import PolicyLoss
+from waterline.policies import SharedPrefixLM
+from waterline.rollouts import SamplingParams
+from waterline.runs import stream_key
+from waterline.tasks.batches import require_whole_batches
+from waterline.training.metrics import step_metrics
+from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
+from waterline.training.step import Pieces, StepRecord, run_step
+from waterline.training.update import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateSettings:
+    """How a batch of rollouts becomes optimizer steps; see :class:`Update`."""
+
+    minibatches: int = 1
+    epochs: int = 1
+    max_tokens: int = 16384
+    step_on_no_signal: bool = False
+
+
+class ReinforcementStage(Stage):
+    """One :func:`run_step` per training step over the split ``train``.
+
+    Args:
+        pieces: what the method and the task put into the rooms.
+        batch: candidate prompts B per step. temperature: of sampling and of the gradient.
+        loss: the loss; its reference policy is a frozen copy of the start when it has a KL term.
+    """
+
+    def __init__(
+        self,
+        policy: SharedPrefixLM,
+        pieces: Pieces,
+        loss: PolicyLoss,
+        *,
+        optimizer: OptimizerSettings,
+        update: UpdateSettings,
+        batch: int,
+        steps: int,
+        seed: int,
+        temperature: float = 1.0,
+        reference: SharedPrefixLM | None = None,
+    ) -> None:
+        super().__init__(policy, optimizer, steps, seed)
+        self.prompts = pieces.task.splits["train"]
+        require_whole_batches(len(self.prompts), batch)
+        self.pieces = replace(pieces, ranks=self.ranks)
+        self.batch, self.temperature = batch, temperature
+        self.reference = reference
+        self.update = Update(
+            policy=policy,
+            loss=loss,
+            optimize=self.optimize,
+            backward=self.backward_loss,
+            temperature=temperature,
+            minibatches=update.minibatches,
+            epochs=update.epochs,
+            max_tokens=update.max_tokens,
+            step_on_no_signal=update.step_on_no_signal,
+            reference=reference,
+            ranks=self.ranks,
+        )
+        self.totals = {"rollouts": 0, "tokens": 0, "skipped": 0}
+        self.record: StepRecord | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self.prompts) // self.batch
+
+    def take_step(self, step: int) -> Row:
+        began = time.perf_counter()
+        epoch, rows = rows_at(len(self.prompts), self.batch, self.seed, step)
+        task = self.pieces.task
+        params = SamplingParams(
+            key=stream_key(self.seed, "rollout", step),
+            max_tokens=task.max_response,
+            stop=task.stop_tokens,
+            temperature=self.temperature,
+        )
+        self.pieces.engine.sync(self.policy.named_parameters(), version=step)
+        self.record = run_step(
+            self.pieces, [self.prompts[i] for i in rows], params, self.update
+        )
+        if (step + 1) % self.steps_per_epoch == 0:
+            self.pieces.success.end_epoch()
+        seconds = time.perf_counter() - began
+        return {"epoch": epoch, **step_metrics(self.record, self.totals, self.ranks, seconds)}
+
+    def run_state(self) -> dict[str, Any]:
+        state = super().run_state()
+        return state | {"success": self.pieces.success.state_dict(), "totals": dict(self.totals)}
+
+    def load_run_state(self, state: dict[str, Any]) -> None:
+        super().load_run_state(state)
+        self.pieces.success.load_state_dict(state["success"])
+        self.totals.update(state["totals"])

@@ -1,0 +1,188 @@
+"""A whole run: found or made in its folder, continued where it stands, finished once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import yaml
+
+from waterline.evaluation import CountsStore, EvaluationSettings, evaluate, pass_at_k
+from waterline.runs import BadInput, RunFolder, State, as_bad_input, build, identity
+from waterline.runs.seeds import stream_key
+from waterline.rollouts import Engine
+from waterline.tasks.task import Task
+from waterline.training.assemble import (
+    build_reinforcement,
+    build_supervised,
+    build_task,
+    set_threads,
+)
+from waterline.training.keeper import RunKeeper
+from waterline.training.naming import base_folder, run_folder, supervised_config
+from waterline.training.reinforcement import ReinforcementStage
+from waterline.training.saved_batch import save_batch
+from waterline.training.stage import Row, Stage
+from waterline.training.strategy import RanksStrategy
+from waterline.training.update import NonFiniteLoss
+
+log = logging.getLogger("waterline")
+Config = Mapping[str, Any]
+
+
+def train_base(config: Config) -> RunFolder:
+    """Supervised training into ``<results>/<experiment>/base/seed-<n>``."""
+    read = supervised_config(config)
+    folder = base_folder(config)
+    if folder.state() is State.done:
+        folder.check_identity(identity(read))
+        return folder
+
+    def stage(task: Task) -> Stage:
+        return build_supervised(config, task)
+
+    return _run(config, read, folder, stage, config["supervised"], evaluates=False)
+
+
+def train(config: Config, default: Config) -> RunFolder:
+    """Reinforcement learning into the folder of the configuration; trains the base if it may.
+
+    ``default`` is the configuration of the same experiment and method without overrides: the
+    folder's name tells the difference.
+    """
+    folder = run_folder(config, default)
+    if folder.state() is State.done:
+        folder.check_identity(identity(config))
+        return folder
+    base = _base_weights(config)
+
+    def stage(task: Task) -> Stage:
+        return build_reinforcement(config, task, base)
+
+    return _run(config, config, folder, stage, config["training"], evaluates=True)
+
+
+def _base_weights(config: Config) -> Path:
+    base = config["base"]
+    if base["path"] is not None:
+        return Path(base["path"])
+    folder = base_folder(config)
+    if folder.state() is not State.done:
+        if not base["train_if_missing"]:
+            raise BadInput(
+                f"The base checkpoint of {folder.root} is missing: run `python experiments/train.py "
+                f"experiment={config['experiment'].replace('-', '/')} stage=base "
+                f"seed={config['seed']}` first, or name one with base.path=."
+            )
+        log.info("no base policy yet: supervised training first")
+        train_base(config)
+    return folder.checkpoints / "final.pt"
+
+
+def _run(
+    config: Config, read: Config, folder: RunFolder, make: Any, settings: Config, evaluates: bool
+) -> RunFolder:
+    set_threads(config["trainer"]["threads"])
+    with folder:
+        handler = folder.log_handler()
+        logging.getLogger("waterline").addHandler(handler)
+        try:
+            with as_bad_input():
+                task = build_task(config)
+            stage = make(task)
+            run_id = identity(read)
+            folder.record_start(yaml.safe_dump(dict(read), sort_keys=False), run_id)
+            mirror = build(config["logger"])
+            page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
+            mirror.start(folder.root, page, config)
+            keeper = RunKeeper(
+                folder,
+                mirror,
+                checkpoint_every=settings["checkpoint_every"],
+                evaluate=_evaluation(config, task, folder) if evaluates else None,
+                evaluate_every=config["evaluation"]["every"] if evaluates else 0,
+                log_every=settings["log_every"],
+            )
+            _fit(config, stage, keeper, folder)
+            keeper.close()
+            folder.set_state(State.done, step=stage.done)
+        except NonFiniteLoss as error:
+            step = stage.done + 1
+            path = save_batch(folder.root / f"nan-batch-step-{step}.pt", error.batch, stage)
+            message = (
+                f"The {error} at step {step}: the batch and the weights are saved in {path}; lower "
+                "training.optimizer.lr, or set training.optimizer.grad_clip, and start again."
+            )
+            folder.set_state(State.failed, step=stage.done, message=message)
+            raise BadInput(message) from error
+        except BaseException as error:
+            state = State.preempted if isinstance(error, KeyboardInterrupt) else State.failed
+            if folder.provenance.exists():
+                folder.set_state(state, message=str(error) or type(error).__name__)
+            raise
+        finally:
+            logging.getLogger("waterline").removeHandler(handler)
+            handler.close()
+    return folder
+
+
+def _fit(config: Config, stage: Stage, keeper: RunKeeper, folder: RunFolder) -> None:
+    options = {k: v for k, v in config["trainer"].items() if k != "threads"}
+    bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
+    options.pop("enable_progress_bar", None)
+    many = options["devices"] not in (1, "1") or options["num_nodes"] > 1
+    callbacks: list[pl.Callback] = [Resume(keeper), keeper]
+    if bar:
+        callbacks.append(pl.callbacks.RichProgressBar())
+    trainer = pl.Trainer(
+        **options,
+        strategy=RanksStrategy() if many else "auto",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=bar,
+        callbacks=callbacks,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(stage)
+    if trainer.interrupted:
+        raise KeyboardInterrupt("interrupted: start the same command again to continue")
+
+
+class Resume(pl.Callback):
+    """Puts the last checkpoint's state back once Lightning has made the optimizer."""
+
+    def __init__(self, keeper: RunKeeper) -> None:
+        self.keeper = keeper
+
+    def on_fit_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
+        assert isinstance(stage, Stage)
+        state = self.keeper.checkpoints.resume_state()
+        if state is not None:
+            stage.load_run_state(state)
+
+
+def _evaluation(config: Config, task: Task, folder: RunFolder) -> Any:
+    node = config["evaluation"]
+    with as_bad_input():
+        settings = EvaluationSettings(
+            n=node["n"], temperature=node["temperature"], top_p=node["top_p"],
+            top_k=node["top_k"], max_rows=node["max_rows"], seed=config["seed"],
+        )  # fmt: skip
+    store = CountsStore(folder.eval / "counts.parquet")
+    ks = [k for k in node["ks"] if k <= node["n"]]
+
+    def run(stage: Stage, step: int) -> Row:
+        assert isinstance(stage, ReinforcementStage)
+        engine: Engine = stage.pieces.engine
+        evaluate(engine, task, node["split"], step, settings, store)
+        rows = store.counts(step, node["split"])
+        n, c = rows["n"].to_numpy(), rows["c"].to_numpy()
+        return {f"eval/pass@{k}": float(pass_at_k(n, c, k).mean()) for k in ks}
+
+    return run

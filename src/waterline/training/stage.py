@@ -1,0 +1,154 @@
+"""What supervised training and reinforcement learning share as Lightning modules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from waterline.policies import SharedPrefixLM
+from waterline.runs import BadInput, permutation, rng_state, set_rng_state
+from waterline.training.ranks import Ranks
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerSettings:
+    """AdamW, a learning rate that follows the clock of sampled batches, and gradient clipping.
+
+    ``schedule`` is 'constant' or 'cosine' (to 0 at the last step), after ``warmup_steps`` of
+    linear warm-up; ``grad_clip`` is the largest L2 norm, None leaves gradients alone.
+    """
+
+    lr: float
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.01
+    grad_clip: float | None = 1.0
+    warmup_steps: int = 0
+    schedule: str = "constant"
+
+    def __post_init__(self) -> None:
+        if self.schedule not in ("constant", "cosine"):
+            raise ValueError(f"training schedule {self.schedule!r}: choose constant or cosine.")
+        if not self.lr > 0:
+            raise ValueError(f"training lr={self.lr}: must be above 0.")
+
+    def lr_at(self, step: int, steps: int) -> float:
+        """Learning rate of step ``step`` (from 0) of ``steps``."""
+        if step < self.warmup_steps:
+            return self.lr * (step + 1) / self.warmup_steps
+        if self.schedule == "constant":
+            return self.lr
+        done = (step - self.warmup_steps) / max(1, steps - self.warmup_steps)
+        return self.lr * 0.5 * (1 + math.cos(math.pi * done))
+
+
+class Stage(pl.LightningModule):
+    """A module whose clock is its own: ``done`` steps of ``steps``, each a function of its number.
+
+    Lightning runs the loop, places the module on devices and calls the callbacks; the batches, the
+    learning rate and the seeds follow from ``done``, so that a run restored from ``run_state``
+    continues bit for bit.
+    """
+
+    def __init__(
+        self, policy: SharedPrefixLM, optimizer: OptimizerSettings, steps: int, seed: int
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.policy = policy
+        self.settings = optimizer
+        self.steps = steps
+        self.seed = seed
+        self.done = 0
+        self.row: Row = {}
+        self.ranks = Ranks()
+        self.scaler = torch.amp.GradScaler(
+            growth_interval=400, enabled=policy.precision == "float16"
+        )
+
+    def take_step(self, step: int) -> Row:
+        """Does step ``step`` (from 0) and gives its metrics."""
+        raise RuntimeError(f"{type(self).__name__} defines no step.")
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        s = self.settings
+        return torch.optim.AdamW(
+            self.policy.parameters(), lr=s.lr, betas=tuple(s.betas), eps=s.eps,
+            weight_decay=s.weight_decay,
+        )  # fmt: skip
+
+    def train_dataloader(self) -> Iterable[Any]:
+        """The numbers of the steps still to do; a step looks its prompts up itself."""
+        return DataLoader(range(self.done, self.steps), batch_size=None)  # type: ignore[arg-type]
+
+    def training_step(self, step: int, _: int) -> None:
+        step = int(step)
+        self.row = {"step": step + 1, **self.take_step(step)}
+        self.done = step + 1
+
+    def backward_loss(self, loss: Tensor) -> None:
+        self.manual_backward(self.scaler.scale(loss))
+
+    def optimize(self) -> float:
+        """One optimizer step at the clock's learning rate; the norm before clipping."""
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        parameters = list(self.policy.parameters())
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        self.ranks.sum_gradients(parameters)
+        for group in optimizer.param_groups:
+            group["lr"] = self.settings.lr_at(self.done, self.steps)
+        self.scaler.unscale_(optimizer)
+        clip = self.settings.grad_clip
+        norm = torch.nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
+        self.scaler.step(optimizer)
+        self.scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        return float(norm)
+
+    def run_state(self) -> dict[str, Any]:
+        """Everything that the next step depends on."""
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        return {
+            "done": self.done,
+            "policy": self.policy.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "rng": rng_state(),
+        }
+
+    def load_run_state(self, state: dict[str, Any]) -> None:
+        """Puts back what ``run_state`` gave; called once Lightning has made the optimizer."""
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        self.done = state["done"]
+        self.policy.load_state_dict(state["policy"])
+        optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        set_rng_state(state["rng"])
+
+
+def rows_at(n: int, batch: int, seed: int, step: int) -> tuple[int, list[int]]:
+    """The epoch of step ``step`` and the rows of its batch: a fresh permutation each epoch.
+
+    A last, smaller batch is dropped, so ``n`` should be a multiple of ``batch``.
+    """
+    per_epoch = n // batch
+    if per_epoch == 0:
+        raise BadInput(f"A batch of {batch} prompts needs as many in the data set, not {n}.")
+    epoch, place = divmod(step, per_epoch)
+    order = permutation(seed, epoch, n)
+    return epoch, order[place * batch : (place + 1) * batch].tolist()
