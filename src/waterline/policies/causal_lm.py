@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,28 +25,40 @@ class SharedPrefixLM(nn.Module):
     Args:
         model: the language model; its attention implementation is replaced.
         precision: 'float32', or the autocast type 'bfloat16' or 'float16'. Logits are float32.
+
+    Raises ValueError when the model's layers are not all plain causal attention through the
+    pluggable interface: here where the configuration says so, otherwise at the first call.
     """
 
     def __init__(self, model: PreTrainedModel, precision: str = "float32") -> None:
         super().__init__()
         if precision not in _PRECISIONS:
-            raise ValueError(f"policy precision {precision!r}: choose one of {', '.join(_PRECISIONS)}.")
+            raise ValueError(
+                f"policy precision {precision!r}: choose one of {', '.join(_PRECISIONS)}."
+            )
+        _check_supported(model)
         self.precision = precision
         self.model = model
         model.set_attn_implementation(NAME)
+        self._layers = int(model.config.get_text_config().num_hidden_layers)
 
     @property
     def device(self) -> torch.device:
         return self.model.device
 
-    def logits(self, tokens: Tensor, positions: Tensor, keep: Tensor | None, tree: Attends) -> Tensor:
+    def logits(
+        self, tokens: Tensor, positions: Tensor, keep: Tensor | None, tree: Attends
+    ) -> Tensor:
         """Next-token logits (n, V) in float32 at the row indices ``keep`` (n,), or at all of them.
 
         Args:
-            tokens: (L,) token ids. positions: (L,) their positions, passed explicitly.
+            tokens: (L,) token ids.
+            positions: (L,) their positions, passed explicitly.
+            keep: without repetition.
             tree: what the tokens attend to.
         """
         dtype = _PRECISIONS[self.precision]
+        before = tree.calls
         with torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None):
             out = self.model(
                 input_ids=tokens.unsqueeze(0),
@@ -53,6 +66,12 @@ class SharedPrefixLM(nn.Module):
                 use_cache=False,
                 logits_to_keep=0 if keep is None else keep,
                 tree=tree,
+            )
+        if tree.calls - before != self._layers:
+            raise ValueError(
+                f"SharedPrefixLM: {tree.calls - before} of the {self._layers} layers of "
+                f"{type(self.model).__name__} use the pluggable attention; use a model in which "
+                "all do."
             )
         return out.logits[0].float()
 
@@ -64,20 +83,23 @@ class SharedPrefixLM(nn.Module):
         Both are of the softmax at ``temperature``.
         """
         device = self.device
-        families = [f.to(device) for f in row.layout.families]
+        # All responses of a prompt start from its last token: one distribution serves them.
+        keep, which = (t.to(device) for t in row.predictor.unique(return_inverse=True))
+        attention = RowAttention(row.layout.arrangement.to(device))
         positions = torch.from_numpy(row.layout.positions).to(device)
-        logits = self.logits(
-            row.tokens.to(device), positions, row.predictor.to(device), RowAttention(families)
-        )
+        logits = self.logits(row.tokens.to(device), positions, keep, attention)
         log_probs = (logits / temperature).log_softmax(dim=-1)
-        logp = log_probs.gather(1, row.target.to(device).unsqueeze(1)).squeeze(1)
-        return logp, -(log_probs.exp() * log_probs).sum(dim=-1) if entropy else None
+        place = which * log_probs.shape[1] + row.target.to(device)
+        logp = log_probs.reshape(-1).index_select(0, place)
+        if not entropy:
+            return logp, None
+        return logp, -(log_probs.exp() * log_probs).sum(dim=-1).index_select(0, which)
 
     @torch.no_grad()
     def prefill(self, row: PackedRow) -> tuple[Tensor, dict[int, tuple[Tensor, Tensor]]]:
         """Logits (n, V) at ``row.predictor`` and each layer's keys and values (G, L, d)."""
         device = self.device
-        attention = RowAttention([f.to(device) for f in row.layout.families], keep=True)
+        attention = RowAttention(row.layout.arrangement.to(device), keep=True)
         positions = torch.from_numpy(row.layout.positions).to(device)
         logits = self.logits(row.tokens.to(device), positions, row.predictor.to(device), attention)
         assert attention.kept is not None
@@ -93,3 +115,21 @@ class SharedPrefixLM(nn.Module):
                 yield
         finally:
             self.train(was_training)
+
+
+def _check_supported(model: PreTrainedModel) -> None:
+    name, config = type(model).__name__, model.config.get_text_config()
+    taken = inspect.signature(model.forward).parameters
+    missing = {"position_ids", "logits_to_keep", "kwargs"} - set(taken)
+    pluggable = model._can_set_attn_implementation()
+    if missing or not pluggable or model.config.is_encoder_decoder:
+        raise ValueError(
+            f"SharedPrefixLM: {name} is not a causal language model with pluggable attention and "
+            "explicit positions; use one that is, such as Qwen2, Qwen3, Llama, Mistral or GPT-NeoX."
+        )
+    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    if kinds:
+        raise ValueError(
+            f"SharedPrefixLM: {name} has layers of the kind {', '.join(sorted(kinds))}; use a "
+            "model in which all layers are full attention."
+        )

@@ -11,23 +11,41 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+# Siblings up to this length share one family; longer ones share it within a factor of two.
+_WIDTH = 16
+
 
 @dataclass(frozen=True)
 class Family:
-    """Sibling segments: children of one parent, or the roots of a row.
+    """Sibling segments of similar length: children of one parent, or roots.
 
-    ``prefix`` (A,) indexes the ancestors' tokens that every member sees whole, ``index`` (C, T)
-    the members' own tokens, padded on the right with a repeated token; ``inside`` (n,) picks the
-    real tokens out of the flattened (C·T,) and ``outside`` (n,) says where they stand in the row.
+    Their tokens are padded on the right to ``members`` × ``width``; ``prefix`` numbers the chunks
+    of the row that hold their ancestors, the root's first.
     """
 
-    prefix: torch.Tensor
-    index: torch.Tensor
-    inside: torch.Tensor
-    outside: torch.Tensor
+    members: int
+    width: int
+    prefix: tuple[int, ...]
 
-    def to(self, device: torch.device) -> Family:
-        return Family(*(t.to(device) for t in (self.prefix, self.index, self.inside, self.outside)))
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The row's tokens by families.
+
+    ``index`` (N,) lists the row's tokens family by family with the padding, which ``pad`` (N,)
+    marks; ``back`` (L,) says where each token of the row stands in that list. ``chunks`` are the
+    lengths of the pieces that the row is cut into, so that every inner segment is a piece.
+    """
+
+    families: tuple[Family, ...]
+    chunks: tuple[int, ...]
+    index: torch.Tensor
+    back: torch.Tensor
+    pad: torch.Tensor
+
+    def to(self, device: torch.device) -> Arrangement:
+        tensors = (t.to(device) for t in (self.index, self.back, self.pad))
+        return Arrangement(self.families, self.chunks, *tensors)
 
 
 class TreeLayout:
@@ -39,6 +57,8 @@ class TreeLayout:
 
     A token sees its own segment up to itself and all tokens of its segment's ancestors, so each
     path from a root reads like one causal sequence, while a shared prefix stands in the row once.
+
+    Raises ValueError for a parent that does not stand before its child, and an empty segment.
     """
 
     def __init__(self, parent: Ints, length: Ints) -> None:
@@ -47,7 +67,7 @@ class TreeLayout:
         if (length < 1).any():
             raise ValueError("TreeLayout: a segment has no token; leave empty segments out.")
         self.parent, self.length = parent, length
-        self.start = np.concatenate([[0], np.cumsum(length)[:-1]]).astype(np.int64)
+        self.start = np.cumsum(length) - length
         # Tokens before each segment on its path: the position of its first token.
         self.offset = np.zeros(len(parent), dtype=np.int64)
         for s, p in enumerate(parent):
@@ -60,26 +80,45 @@ class TreeLayout:
         within = np.arange(int(self.length.sum())) - np.repeat(self.start, self.length)
         return within + np.repeat(self.offset, self.length)
 
+    def ancestry(self, segment: int) -> list[int]:
+        """Segments from the root through ``segment``."""
+        segments = []
+        while segment >= 0:
+            segments.append(segment)
+            segment = int(self.parent[segment])
+        return segments[::-1]
+
     def path(self, segment: int) -> Ints:
         """Row indices of all tokens from the root through ``segment``, in order."""
-        spans = []
-        while segment >= 0:
-            first = self.start[segment]
-            spans.append(np.arange(first, first + self.length[segment]))
-            segment = int(self.parent[segment])
-        return np.concatenate(spans[::-1])
+        spans = [
+            np.arange(self.start[s], self.start[s] + self.length[s]) for s in self.ancestry(segment)
+        ]
+        return np.concatenate(spans)
 
     @cached_property
-    def families(self) -> list[Family]:
-        families = []
-        for parent in np.unique(self.parent):
-            members = np.flatnonzero(self.parent == parent)
-            width = int(self.length[members].max())
-            column = np.arange(width)
-            lengths, starts = self.length[members, None], self.start[members, None]
-            index = starts + np.minimum(column, lengths - 1)
-            inside = np.flatnonzero(column < lengths)
-            prefix = self.path(int(parent)) if parent >= 0 else np.zeros(0, dtype=np.int64)
-            arrays = (prefix, index, inside, index.reshape(-1)[inside])
-            families.append(Family(*(torch.from_numpy(a) for a in arrays)))
-        return families
+    def arrangement(self) -> Arrangement:
+        inner = np.unique(self.parent[self.parent >= 0])
+        starts = self.start[inner]
+        row = np.array([0, self.length.sum()])
+        cuts = np.unique(np.concatenate([row, starts, starts + self.length[inner]]))
+        chunk_of = dict(zip(inner.tolist(), np.searchsorted(cuts, starts), strict=True))
+        size = np.ceil(np.log2(np.maximum(self.length, _WIDTH))).astype(np.int64)
+        kinds, kind = np.unique(np.stack([self.parent, size]), axis=1, return_inverse=True)
+        order = np.argsort(kind.reshape(-1), kind="stable")
+        families, indices, pads = [], [], []
+        for parent, members in zip(
+            kinds[0].tolist(),
+            np.split(order, np.cumsum(np.bincount(kind.reshape(-1)))[:-1]),
+            strict=True,
+        ):
+            lengths, firsts = self.length[members, None], self.start[members, None]
+            column = np.arange(int(lengths.max()))
+            prefix = tuple(int(chunk_of[s]) for s in self.ancestry(parent))
+            families.append(Family(len(members), len(column), prefix))
+            indices.append((firsts + np.minimum(column, lengths - 1)).reshape(-1))
+            pads.append((column >= lengths).reshape(-1))
+        index, pad = np.concatenate(indices), np.concatenate(pads)
+        back = np.empty(int(self.length.sum()), dtype=np.int64)
+        back[index[~pad]] = np.flatnonzero(~pad)
+        tensors = (torch.from_numpy(a) for a in (index, back, pad))
+        return Arrangement(tuple(families), tuple(np.diff(cuts).tolist()), *tensors)

@@ -41,9 +41,13 @@ def pack_segments(parent: Ints, segments: list[Ints], predicted: np.ndarray) -> 
     """
     layout = TreeLayout(parent, np.array([len(s) for s in segments], dtype=np.int64))
     if (predicted & (parent < 0)).any():
-        raise ValueError("pack_segments: a root cannot be predicted; its first token has no prefix.")
+        raise ValueError(
+            "pack_segments: a root cannot be predicted; its first token has no prefix."
+        )
     tokens = np.concatenate(segments)
-    rows = [np.arange(layout.start[s], layout.start[s] + layout.length[s]) for s in range(len(parent))]
+    rows = [
+        np.arange(layout.start[s], layout.start[s] + layout.length[s]) for s in range(len(parent))
+    ]
     predictor, target = [], []
     for s in np.flatnonzero(predicted):
         before = layout.start[parent[s]] + layout.length[parent[s]] - 1

@@ -6,22 +6,29 @@ The model's own modules compute queries, keys and values for the tokens of a pac
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import AttentionInterface
 
-from waterline.policies.layout import Family
+from waterline.policies.layout import Arrangement, Family
 
 NAME = "waterline_tree"
+# Arguments by which models of transformers ask for more than plain causal attention.
+_BEYOND = ("sliding_window", "softcap", "s_aux", "position_bias", "indices", "block_indices")
 
 
-class Attends(Protocol):
-    """One layer's attention: q (1, H, L, d), k and v (1, G, L, d) → (1, H, L, d)."""
+class Attends:
+    """What the tokens of a forward pass attend to; ``calls`` counts the layers that asked."""
 
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor: ...
+    calls: int = 0
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """One layer's attention: q (1, H, L, d), k (1, G, L, d), v (1, G, L, e) → (1, H, L, e)."""
+        raise NotImplementedError
 
 
 def _tree_attention(
@@ -33,21 +40,19 @@ def _tree_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     tree: Attends | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    **_: Any,
+    **asked: Any,
 ) -> tuple[Tensor, None]:
     if tree is None:
         raise ValueError("waterline_tree attention: call the model through SharedPrefixLM.")
-    if sliding_window is not None or softcap is not None or s_aux is not None:
+    if attention_mask is not None or any(asked.get(name) is not None for name in _BEYOND):
         raise ValueError(
-            "waterline_tree attention: sliding windows, soft caps and attention sinks are not "
-            "supported; use a model with full attention."
+            f"waterline_tree attention: {type(module).__name__} asks for a mask of its own, a "
+            "sliding window, a soft cap, sinks or biases; use a model with full causal attention."
         )
     if dropout:
-        raise ValueError("waterline_tree attention: set the model's attention_dropout to 0.")
+        raise ValueError("waterline_tree attention: set the model's attention dropout to 0.")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    tree.calls += 1
     out = tree.attend(module.layer_idx, query, key, value, scale)
     return out.transpose(1, 2).contiguous(), None
 
@@ -55,63 +60,97 @@ def _tree_attention(
 AttentionInterface.register(NAME, _tree_attention)
 
 
-def attend_family(q: Tensor, k: Tensor, v: Tensor, family: Family, scale: float) -> Tensor:
-    """Attention of one family's tokens: (H, L, d), (G, L, d) → (n, H, d) at ``family.outside``.
+class _Arrange(torch.autograd.Function):
+    """Row order (L, …) → families with padding (N, …). Padding sends no gradient back.
 
-    One softmax over the ancestors' keys, which all members share uncopied, and the member's own
-    causal part.
+    The backward pass is a gather as well: an accumulating scatter would be slower.
     """
-    heads, _, d = q.shape
-    groups = k.shape[0]
-    members, width = family.index.shape
-    flat = family.index.reshape(-1)
-    own_q = q[:, flat].view(heads, members, width, d)
-    own_k = k[:, flat].view(groups, members, width, d)
-    own_v = v[:, flat].view(groups, members, width, d)
-    if family.prefix.numel() == 0:
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return grads[0].index_select(0, ctx.saved_tensors[0]), None, None
+
+
+class _Return(torch.autograd.Function):
+    """Families with padding (N, …) → row order (L, …)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, back: Tensor, pad: Tensor) -> Tensor:
+        ctx.save_for_backward(index, pad)
+        return x.index_select(0, back)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        index, pad = ctx.saved_tensors
+        return grads[0].index_select(0, index).masked_fill_(pad[:, None, None], 0), None, None, None
+
+
+def attend_family(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    family: Family,
+    prefix_k: Sequence[Tensor],
+    prefix_v: Sequence[Tensor],
+    scale: float,
+) -> Tensor:
+    """Attention of one family's tokens: q (n, H, d), k (n, G, d), v (n, G, e) → (n, H, e).
+
+    One softmax over the ancestors' keys (A, G, d), which all members share uncopied, and the
+    member's own causal part; n is members × width.
+    """
+    members, width = family.members, family.width
+    heads, groups, rep = q.shape[1], k.shape[1], q.shape[1] // k.shape[1]
+    if not prefix_k:
+        q, k, v = (t.view(members, width, *t.shape[1:]).transpose(1, 2) for t in (q, k, v))
         out = F.scaled_dot_product_attention(
-            own_q.transpose(0, 1),
-            own_k.transpose(0, 1),
-            own_v.transpose(0, 1),
-            is_causal=True,
-            scale=scale,
-            enable_gqa=groups != heads,
-        ).transpose(1, 2)  # (C, T, H, d)
-        return out.reshape(-1, heads, d)[family.inside]
-    rep = heads // groups
-    rows = rep * members * width
-    # (G, C, rep, T, d): the layout that serves both the shared and the own keys as matrices.
-    own_q = own_q.view(groups, rep, members, width, d).transpose(1, 2).reshape(groups, -1, d)
-    own_q = own_q * scale
-    prefix_k, prefix_v = k[:, family.prefix], v[:, family.prefix]
-    shared = own_q @ prefix_k.transpose(1, 2)  # (G, C·rep·T, A)
-    own = own_q.view(groups * members, rep, width, d).reshape(groups * members, rep * width, d) @ (
-        own_k.view(groups * members, width, d).transpose(1, 2)
-    )  # (G·C, rep·T, T)
-    future = torch.ones(width, width, dtype=torch.bool, device=q.device).triu(1)
-    own = own.view(groups * members, rep, width, width).masked_fill(future, float("-inf"))
-    scores = torch.cat([shared, own.view(groups, rows, width)], dim=-1)
-    probs = scores.softmax(dim=-1)
-    shared_p, own_p = probs.split([family.prefix.numel(), width], dim=-1)
-    out = shared_p @ prefix_v  # (G, C·rep·T, d)
-    own_out = own_p.reshape(groups * members, rep * width, width) @ own_v.view(
-        groups * members, width, d
-    )
-    out = (out + own_out.view(groups, rows, d)).view(groups, members, rep, width, d)
-    return out.permute(1, 3, 0, 2, 4).reshape(-1, heads, d)[family.inside]
+            q, k, v, is_causal=True, scale=scale, enable_gqa=groups != heads
+        )
+        return out.transpose(1, 2).reshape(members * width, heads, -1)
+    # (G, C·T·rep, d): one matrix a group, against the shared keys and, cut by member, its own.
+    query = (q * scale).view(-1, groups, rep, q.shape[2]).transpose(0, 1)
+    query = query.reshape(groups, -1, q.shape[2])
+    own_k = k.view(members, width, groups, -1).permute(2, 0, 3, 1)  # (G, C, d, T)
+    own_v = v.view(members, width, groups, -1).permute(2, 0, 1, 3)  # (G, C, T, e)
+    future = torch.ones(width, width, dtype=torch.bool, device=q.device).triu(1).unsqueeze(1)
+    own = query.view(groups, members, width * rep, -1) @ own_k
+    own = own.view(groups, members, width, rep, width).masked_fill(future, float("-inf"))
+    shared = [query @ key.permute(1, 2, 0) for key in prefix_k]  # (G, C·T·rep, A) each
+    probs = torch.cat([*shared, own.view(groups, -1, width)], dim=-1).softmax(dim=-1)
+    *shared_p, own_p = probs.split([*(key.shape[0] for key in prefix_k), width], dim=-1)
+    out = own_p.reshape(groups, members, width * rep, width) @ own_v
+    out = out.view(groups, members * width * rep, -1)
+    for p, value in zip(shared_p, prefix_v, strict=True):
+        out = torch.baddbmm(out, p, value.transpose(0, 1))
+    return out.view(groups, members * width, rep, -1).transpose(0, 1).reshape(-1, heads, v.shape[2])
 
 
-class RowAttention:
+class RowAttention(Attends):
     """Attention within one packed row; keeps each layer's keys and values when asked to."""
 
-    def __init__(self, families: list[Family], keep: bool = False) -> None:
-        self.families = families
+    def __init__(self, arrangement: Arrangement, keep: bool = False) -> None:
+        self.arrangement = arrangement
         self.kept: dict[int, tuple[Tensor, Tensor]] | None = {} if keep else None
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         if self.kept is not None:
             self.kept[layer] = (k[0], v[0])
-        parts = [attend_family(q[0], k[0], v[0], f, scale) for f in self.families]
-        order = torch.cat([f.outside for f in self.families])
-        out = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=q.device))
-        return torch.cat(parts)[out].transpose(0, 1).unsqueeze(0)
+        a = self.arrangement
+        rows = [t[0].transpose(0, 1) for t in (q, k, v)]  # (L, heads, d)
+        sizes = [f.members * f.width for f in a.families]
+        own_q, own_k, own_v = (_Arrange.apply(t, a.index, a.back).split(sizes) for t in rows)
+        # The row is cut once: cutting out each prefix would cost the whole row's gradient each.
+        chunks_k, chunks_v = rows[1].split(a.chunks), rows[2].split(a.chunks)
+        parts = []
+        for i, family in enumerate(a.families):
+            prefix_k = [chunks_k[c] for c in family.prefix]
+            prefix_v = [chunks_v[c] for c in family.prefix]
+            own = own_q[i], own_k[i], own_v[i]
+            parts.append(attend_family(*own, family, prefix_k, prefix_v, scale))
+        out = _Return.apply(torch.cat(parts), a.index, a.back, a.pad)
+        return out.transpose(0, 1).unsqueeze(0)

@@ -14,14 +14,19 @@ from waterline.rollouts.table import Ints, Rollouts
 
 @dataclass(frozen=True)
 class Capabilities:
-    """``in_process``: samples from the trainer's own weights, so that ``sync`` copies nothing.
-    ``inner_nodes``: can extend at model and observation nodes, not at roots alone."""
+    """What an engine can do.
+
+    ``in_process``: samples from the trainer's own weights, so that ``sync`` copies nothing.
+    ``inner_nodes``: can extend at model and observation nodes, not at roots alone.
+    """
 
     in_process: bool
     inner_nodes: bool
 
 
 class Engine(Protocol):
+    """Fills rollout tables with sampled responses."""
+
     @property
     def capabilities(self) -> Capabilities: ...
 

@@ -31,7 +31,8 @@ class LeafRow:
         """(n,) values of the row's predicted tokens → (r, T) values of the leaves' paths."""
         if values.numel() == 0:
             return values.new_zeros(self.index.shape)
-        return values[self.index.to(values.device)]
+        flat = self.index.to(values.device).reshape(-1)
+        return values.index_select(0, flat).view(self.index.shape)
 
 
 def pack_leaves(rollouts: Rollouts, leaves: Ints, max_tokens: int) -> Iterator[LeafRow]:
@@ -40,45 +41,67 @@ def pack_leaves(rollouts: Rollouts, leaves: Ints, max_tokens: int) -> Iterator[L
     A prompt stands once in a row, before its responses; one whose responses exceed the budget is
     split over rows. A single path longer than the budget gets a row of its own.
     """
-    roots = rollouts.roots()[leaves]
-    order = np.argsort(roots, kind="stable")
-    chosen: list[int] = []
-    nodes: set[int] = set()
+    leaves = np.asarray(leaves, dtype=np.int64)
+    order = np.argsort(rollouts.roots()[leaves], kind="stable")
+    first = 0
+    for chunk in chunk_paths(rollouts, leaves[order], max_tokens):
+        yield _leaf_row(rollouts, leaves, order[first : first + len(chunk)])
+        first += len(chunk)
+
+
+def chunk_paths(rollouts: Rollouts, nodes: Ints, max_tokens: int) -> Iterator[list[int]]:
+    """Consecutive ``nodes`` whose paths, shared nodes counted once, have at most ``max_tokens``."""
+    chunk: list[int] = []
+    held: set[int] = set()
     size = 0
-    for i in order.tolist():
-        path = set(rollouts.path(int(leaves[i])))
-        new = sum(len(rollouts.span(n)) for n in path - nodes)
-        if chosen and size + new > max_tokens:
-            yield _leaf_row(rollouts, leaves, np.array(chosen), nodes)
-            chosen, nodes, size = [], set(), 0
+    for node in nodes.tolist():
+        path = rollouts.path(node)
+        new = sum(len(rollouts.span(n)) for n in path if n not in held)
+        if chunk and size + new > max_tokens:
+            yield chunk
+            chunk, held, size = [], set(), 0
             new = sum(len(rollouts.span(n)) for n in path)
-        chosen.append(i)
-        nodes |= path
+        chunk.append(node)
+        held.update(path)
         size += new
-    if chosen:
-        yield _leaf_row(rollouts, leaves, np.array(chosen), nodes)
+    if chunk:
+        yield chunk
 
 
-def _leaf_row(rollouts: Rollouts, leaves: Ints, chosen: Ints, nodes: set[int]) -> LeafRow:
-    # An empty span (a response of no token) has no place in a row; children join its parent.
-    order = [n for n in sorted(nodes) if len(rollouts.span(n))]
-    place = {n: s for s, n in enumerate(order)}
+def pack_nodes(
+    rollouts: Rollouts, nodes: list[int], predict: bool
+) -> tuple[PackedRow, dict[int, int]]:
+    """A row of ``nodes``, ascending and closed under parents, and each node's segment in it.
 
-    def parent_of(node: int) -> int:
-        parent = int(rollouts.parent[node])
-        while parent >= 0 and parent not in place:
-            parent = int(rollouts.parent[parent])
-        return place.get(parent, -1)
+    An empty span, such as an observation without text, has no segment: it ends where its parent
+    ends. With ``predict``, the tokens of model nodes are the row's predicted ones.
+    """
+    parent: list[int] = []
+    filled: list[int] = []
+    place: dict[int, int] = {}
+    for node in nodes:
+        above = place.get(int(rollouts.parent[node]), -1)
+        place[node] = above
+        if len(rollouts.span(node)):
+            place[node] = len(filled)
+            filled.append(node)
+            parent.append(above)
+    predicted = (rollouts.kind[filled] == Kind.MODEL) & predict
+    return pack_segments(np.array(parent), [rollouts.span(n) for n in filled], predicted), place
 
-    parent = np.array([parent_of(n) for n in order], dtype=np.int64)
-    predicted = rollouts.kind[order] == Kind.MODEL
-    row = pack_segments(parent, [rollouts.span(n) for n in order], predicted)
-    lengths = np.where(predicted, row.layout.length, 0)
-    first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+
+def _leaf_row(rollouts: Rollouts, leaves: Ints, chosen: Ints) -> LeafRow:
+    paths = [rollouts.path(int(leaf)) for leaf in leaves[chosen]]
+    row, place = pack_nodes(rollouts, sorted(set().union(*paths)), predict=True)
     spans = []
-    for i in chosen.tolist():
-        segments = [place[n] for n in rollouts.path(int(leaves[i])) if n in place]
-        ranges = [np.arange(first[s], first[s] + lengths[s]) for s in segments if predicted[s]]
+    first: dict[int, int] = {}  # model node → its first predicted token in the row
+    n = 0
+    for node in place:
+        if rollouts.kind[node] == Kind.MODEL:
+            first[node] = n
+            n += len(rollouts.span(node))
+    for path in paths:
+        ranges = [first[m] + np.arange(len(rollouts.span(m))) for m in path if m in first]
         spans.append(np.concatenate([*ranges, np.zeros(0, dtype=np.int64)]))
     width = max(1, max(len(s) for s in spans))
     index = np.zeros((len(spans), width), dtype=np.int64)

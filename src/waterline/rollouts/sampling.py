@@ -45,12 +45,17 @@ class SamplingParams:
         return self.top_p < 1 or self.top_k > 0
 
 
-def kept_probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
-    """(R, V) probabilities at the temperature, tokens outside top-k and top-p set to 0.
+def kept_probabilities(log_probs: Tensor, params: SamplingParams) -> Tensor:
+    """(R, V) probabilities, those of the tokens outside top-k and top-p set to 0.
 
-    Not renormalised: the inversion scales its uniform by the mass that is left. top-k goes first.
+    Not renormalised: the inversion scales its uniform by the mass that is left. top-k goes first,
+    and top-p is a share of the mass that it leaves.
+
+    Args:
+        log_probs: (R, V) at the temperature.
+        params: which tokens to keep.
     """
-    probs = (logits / params.temperature).softmax(dim=-1)
+    probs = log_probs.exp()
     if params.top_k and params.top_k < probs.shape[-1]:
         kept = probs.topk(params.top_k, dim=-1)
         probs = torch.zeros_like(probs).scatter(-1, kept.indices, kept.values)
@@ -67,13 +72,21 @@ def invert(probs: Tensor, uniform: Tensor) -> Tensor:
     """(R,) the first token whose cumulative probability exceeds uniform × total mass.
 
     Args:
-        probs: (R, V) non-negative. uniform: (R,) float64 in [0, 1).
+        probs: (R, V) non-negative.
+        uniform: (R,) float64 in [0, 1).
 
     The sum runs in float64 in the order of the vocabulary, so that a token changes only where the
-    uniform lies within rounding of a boundary.
+    uniform lies within rounding of a boundary. Raises ValueError for probabilities that are not
+    finite or all zero.
     """
     cumulative = probs.double().cumsum(dim=-1)
     total = cumulative[:, -1:]
+    if not bool(((total > 0) & total.isfinite()).all()):
+        raise ValueError(
+            "sampling: the policy's next-token probabilities are not finite; check the weights, "
+            "for an update may have diverged."
+        )
     # Rounding may lift u·total to the total itself, beyond the last token with any mass.
-    threshold = torch.minimum(uniform.unsqueeze(1) * total, total.nextafter(torch.zeros_like(total)))
+    below = total.nextafter(torch.zeros_like(total))
+    threshold = torch.minimum(uniform.unsqueeze(1) * total, below)
     return torch.searchsorted(cumulative, threshold, right=True).squeeze(1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from waterline.policies import SharedPrefixLM, pack_segments
+from waterline.policies import SharedPrefixLM
 from waterline.rollouts.decode import DecodeAttention, Prefix
 from waterline.rollouts.engine import Capabilities
+from waterline.rollouts.pack import chunk_paths, pack_nodes
 from waterline.rollouts.sampling import SamplingParams, invert, kept_probabilities
 from waterline.rollouts.table import Finish, Ints, Kind, Rollouts
 from waterline.runs.seeds import uniforms
@@ -36,7 +38,10 @@ class SharedPrefixEngine:
         self, policy: SharedPrefixLM, max_rows: int = 4096, max_prefill_tokens: int = 16384
     ) -> None:
         if max_rows < 1 or max_prefill_tokens < 1:
-            raise ValueError("SharedPrefixEngine: max_rows and max_prefill_tokens must be positive.")
+            raise ValueError(
+                f"SharedPrefixEngine: max_rows={max_rows} and max_prefill_tokens="
+                f"{max_prefill_tokens} must both be positive."
+            )
         self.policy = policy
         self.max_rows = max_rows
         self.max_prefill_tokens = max_prefill_tokens
@@ -57,8 +62,7 @@ class SharedPrefixEngine:
         self, rollouts: Rollouts, at_nodes: Ints, counts: Ints, params: SamplingParams
     ) -> Rollouts:
         at_nodes, counts = np.asarray(at_nodes, np.int64), np.asarray(counts, np.int64)
-        if (counts < 0).any():
-            raise ValueError("extend: a count is negative; counts are numbers of responses.")
+        _check_request(rollouts, at_nodes, counts)
         parent = np.repeat(at_nodes, counts)
         sample = _sample_indices(rollouts, parent)
         spans: list[Ints] = []
@@ -83,37 +87,21 @@ class SharedPrefixEngine:
         prefixes: list[Prefix] = []
         logits: list[Tensor] = []
         lengths: list[int] = []
-        for chunk in self._chunks(rollouts, nodes):
+        for chunk in chunk_paths(rollouts, nodes, self.max_prefill_tokens):
             needed = sorted({i for node in chunk for i in rollouts.path(node)})
-            place = {node: s for s, node in enumerate(needed)}
-            parent = np.array([place.get(int(rollouts.parent[i]), -1) for i in needed])
-            segments = [rollouts.span(i) for i in needed]
-            row = pack_segments(parent, segments, np.zeros(len(needed), dtype=bool))
-            ends = [row.layout.path(place[node]) for node in chunk]
-            last = torch.from_numpy(np.array([path[-1] for path in ends]))
-            row = type(row)(row.layout, row.tokens, last, row.target)
+            row, place = pack_nodes(rollouts, needed, predict=False)
+            paths = [row.layout.path(place[node]) for node in chunk]
+            ends, which = np.unique([path[-1] for path in paths], return_inverse=True)
+            row = replace(row, predictor=torch.from_numpy(ends))
             chunk_logits, kept = self.policy.prefill(row)
-            logits.append(chunk_logits)
-            for path in ends:
+            logits.append(chunk_logits[torch.from_numpy(which).to(chunk_logits.device)])
+            for path in paths:
                 index = torch.from_numpy(path).to(chunk_logits.device)
                 keys = [kept[layer][0][:, index] for layer in sorted(kept)]
                 values = [kept[layer][1][:, index] for layer in sorted(kept)]
                 prefixes.append(Prefix(keys, values))
                 lengths.append(len(path))
         return prefixes, torch.cat(logits), np.array(lengths)
-
-    def _chunks(self, rollouts: Rollouts, nodes: Ints) -> Iterable[list[int]]:
-        chunk: list[int] = []
-        tokens = 0
-        for node in nodes.tolist():
-            size = int(sum(len(rollouts.span(i)) for i in rollouts.path(node)))
-            if chunk and tokens + size > self.max_prefill_tokens:
-                yield chunk
-                chunk, tokens = [], 0
-            chunk.append(node)
-            tokens += size
-        if chunk:
-            yield chunk
 
     def _decode(
         self, rollouts: Rollouts, parent: Ints, sample: Ints, params: SamplingParams
@@ -137,8 +125,9 @@ class SharedPrefixEngine:
         done = np.zeros(n, dtype=bool)
         logits = first_logits[attention.block]
         for step in range(params.max_tokens):
-            token = invert(kept_probabilities(logits, params), draw(rows, step).to(device))
-            logp = (logits / params.temperature).log_softmax(-1).gather(1, token.unsqueeze(1))
+            log_probs = (logits / params.temperature).log_softmax(dim=-1)
+            token = invert(kept_probabilities(log_probs, params), draw(rows, step).to(device))
+            logp = log_probs.gather(1, token.unsqueeze(1))
             alive = rows[~done]
             tokens[alive, step] = token.cpu().numpy()[~done]
             logps[alive, step] = logp.squeeze(1).cpu().numpy()[~done]
@@ -173,12 +162,25 @@ def _uniform_source(key: int, prompt: Ints, sample: Ints) -> Callable[[Ints, int
     return draw
 
 
+def _check_request(rollouts: Rollouts, at_nodes: Ints, counts: Ints) -> None:
+    if at_nodes.shape != counts.shape or at_nodes.ndim != 1:
+        raise ValueError(
+            f"extend: {at_nodes.shape} nodes and {counts.shape} counts; give one count per node."
+        )
+    if (counts < 0).any():
+        raise ValueError("extend: a count is negative; counts are numbers of responses.")
+    if ((at_nodes < 0) | (at_nodes >= len(rollouts))).any():
+        raise ValueError(
+            f"extend: a node lies outside the table's {len(rollouts)} nodes; give node ids."
+        )
+
+
 def _sample_indices(rollouts: Rollouts, parent: Ints) -> Ints:
     """Each new response's number among all samples drawn for its prompt so far."""
-    prompt = rollouts.prompt[parent]
     drawn = rollouts.prompt[rollouts.sample >= 0]
-    sample = np.zeros(len(parent), dtype=np.int64)
-    for q in np.unique(prompt):
-        mine = prompt == q
-        sample[mine] = np.count_nonzero(drawn == q) + np.arange(np.count_nonzero(mine))
-    return sample
+    prompt = np.concatenate([drawn, rollouts.prompt[parent]])
+    order = np.argsort(prompt, kind="stable")
+    _, first, size = np.unique(prompt[order], return_index=True, return_counts=True)
+    sample = np.empty(len(prompt), dtype=np.int64)
+    sample[order] = np.arange(len(prompt)) - np.repeat(first, size)
+    return sample[len(drawn) :]

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 
 class Kind(IntEnum):
+    """Whose text a node holds."""
+
     PROMPT = 0
     MODEL = 1
     OBSERVATION = 2
@@ -117,13 +119,14 @@ class Rollouts:
         if logp is not None and n:
             values = np.concatenate(logp)
         outside = np.full(n, -1, dtype=np.int64)
+        unfinished = np.full(n, Finish.NONE, dtype=np.int8)
         return Rollouts(
             parent=np.concatenate([self.parent, parent]),
             prompt=np.concatenate([self.prompt, self.prompt[parent] if prompt is None else prompt]),
             kind=np.concatenate([self.kind, np.full(n, kind, dtype=np.int8)]),
             start=np.concatenate([self.start, stop - lengths]),
             stop=np.concatenate([self.stop, stop]),
-            finish=np.concatenate([self.finish, np.zeros(n, np.int8) if finish is None else finish]),
+            finish=np.concatenate([self.finish, unfinished if finish is None else finish]),
             version=np.concatenate([self.version, np.full(n, version, dtype=np.int64)]),
             sample=np.concatenate([self.sample, outside if sample is None else sample]),
             tokens=tokens,
@@ -154,17 +157,16 @@ class Rollouts:
         )
 
     def roots(self) -> Ints:
-        """(n,) the root of each node's tree; parents precede children, so one pass suffices."""
-        roots = np.arange(len(self), dtype=np.int64)
-        inner = np.flatnonzero(self.parent >= 0)
-        for node in inner:
-            roots[node] = roots[self.parent[node]]
+        """(n,) the root of each node's tree."""
+        roots = np.where(self.parent < 0, np.arange(len(self)), self.parent)
+        while (self.parent[roots] >= 0).any():
+            roots = roots[roots]
         return roots
 
     def response(self, leaf: int) -> Ints:
         """All tokens after the prompt on the path to ``leaf``."""
         spans = [self.span(n) for n in self.path(leaf) if self.kind[n] != Kind.PROMPT]
-        return np.concatenate(spans)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *spans])
 
     def scored(self, nodes: Ints, rewards: Floats, verdicts: Sequence[str]) -> Rollouts:
         """The table with rewards and verdicts for the leaves ``nodes``."""
