@@ -7,14 +7,16 @@ from waterline.rewards.latex import boxes
 from waterline.rewards.units import SPELLED_UNITS
 
 _TAIL = 4_000
+_MARKED_TAIL = 40_000
 _NUMBER = (
     r"(?<![\w.,/^_\\])(?:(?<![)\]}])[-\u2212])?[$€£]?"
-    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d/])|\d+ \d+/\d+|\d*\.?\d+)"
+    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d/])|\d+ \d+/\d+|\d*\.?\d+)(?!\d|,\d)"
     r"(?:[eE][-+]?\d{1,4}\b|(?: ?/ ?\d+)(?![\d/]))?"
 )
 _UNIT = rf"(?:\s*(?:\\?%|pct\b|percent\b|(?:{SPELLED_UNITS})\b(?:\^[23]|[²³])?))?"
 _LAST_NUMBER = re.compile(_NUMBER + _UNIT, re.ASCII)
-_HASHES = re.compile(r"####\s*([^\n]+)")
+# Headings begin with these marks as well: only a number alone on the line is an answer.
+_HASHES = re.compile(rf"####[ \t]*({_NUMBER}{_UNIT})[ \t.]*$", re.ASCII | re.MULTILINE)
 _ANCHOR = re.compile(r"answer\s*(?:is|are|:|=)+\s*:?\s*", re.IGNORECASE)
 _FINAL = re.compile(r"final answer\s*(?:is|are)\s*:?\s*", re.IGNORECASE)
 _MATHS = re.compile(
@@ -39,18 +41,22 @@ class Candidate:
 def find_answer(response: str) -> Candidate | None:
     r"""The one answer of a response, or None when there is none.
 
-    What stands behind the last ``</think>`` counts. In this order: what follows 'final answer is',
-    unless a box comes later; the last ``\boxed{…}``, with
-    those directly before it that are joined to it by commas, 'and' or 'or'; what follows the last
-    ``####``; the whole response when it is a bare expression; the mathematics or number behind the
-    last 'answer is'; the last mathematics or number.
+    What stands behind the last ``</think>`` counts. The latest of these is taken: a ``\boxed{…}``,
+    with those directly before it that are joined to it by commas, 'and' or 'or'; a number alone
+    behind ``####``; mathematics or a number behind 'final answer is'. Without any, it is the whole
+    response when that is a bare expression, else the mathematics or number behind the last 'answer
+    is', else the last mathematics or number. A last box that is cut off gives no answer.
     """
-    text = response.rpartition("</think>")[2]
+    text = response.rpartition("</think>")[2][-_MARKED_TAIL:]
     found = boxes(text)
-    for final in reversed(list(_FINAL.finditer(text, found[-1][1] if found else 0))):
-        behind = _behind(text, final)
-        if behind is not None:
-            return Candidate(behind, True)
+    hashes = list(_HASHES.finditer(text, found[-1][1] if found else 0))
+    marked_until = hashes[-1].end() if hashes else found[-1][1] if found else 0
+    final = list(_FINAL.finditer(text, marked_until))
+    behind = _behind(text, final[-1]) if final else None
+    if behind is not None:
+        return Candidate(behind, True)
+    if hashes:
+        return Candidate(hashes[-1][1].strip(), True)
     if not found and re.search(r"\\boxed\s*\{", text):
         return None  # cut off: what was written may be the beginning of another number
     if found:
@@ -62,9 +68,6 @@ def find_answer(response: str) -> Candidate | None:
         contents = list(dict.fromkeys(box[2].strip() for box in cluster))
         return Candidate(", ".join(contents), True) if any(contents) else None
     text = text[-_TAIL:].strip()
-    hashes = _HASHES.findall(text)
-    if hashes:
-        return Candidate(hashes[-1].strip(), True)
     if is_bare(text):
         return Candidate(text, True)
     anchors = list(_ANCHOR.finditer(text))

@@ -1,12 +1,13 @@
 """Spellings of the same mathematics made one."""
 
 import re
+from collections import deque
 
 _REPLACEMENTS = (
     (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
     (re.compile(r"\\(?:left|right|displaystyle|textstyle|bigl|bigr|big|Big)(?![a-zA-Z])"), ""),
     (re.compile(r"(?<=\d)(?:\{,\}|,\\!\s*|\\,|\\ )(?=\d{3}(?!\d))"), ","),
-    (re.compile(r"\\(?:[!,;:> ]|q?quad(?![a-zA-Z]))|~|\u00a0|\u2009|\u202f"), " "),
+    (re.compile(r"(?<!\\)\\(?:[!,;:> ]|q?quad(?![a-zA-Z]))|~|\u00a0|\u2009|\u202f"), " "),
     (re.compile(r"[\u2212\u2013]"), "-"),
     (re.compile("×"), r"\\times "),
     (re.compile("÷"), "/"),
@@ -33,7 +34,9 @@ def boxes(text: str, limit: int = 8) -> list[tuple[int, int, str]]:
     ``\fbox{…}`` count as well.
     """
     found: list[tuple[int, int, str]] = []
-    for match in reversed(list(re.finditer(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*", text))):
+    # A bound on the starts that are tried keeps thousands of unclosed boxes cheap.
+    starts = deque(re.finditer(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*", text), maxlen=64)
+    for match in reversed(starts):
         start, place = match.start(), match.end()
         if text[place : place + 1] != "{":
             bare = re.compile(r"[^\s$\\{}]+").match(text, place)

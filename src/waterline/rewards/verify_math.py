@@ -16,6 +16,7 @@ from waterline.rewards.verdict import Verdict
 from waterline.rewards.worker_pool import WorkerPool
 
 _DOTS = re.compile(r"\\[ldc]?dots(?![a-zA-Z])|\.\.\.|…")
+_DELIMITER = re.compile(r"(?<!\\)(?:\$|\\[(\[])|####")
 _FUNCTION = re.compile(r"(?<![\\a-zA-Z])(exp|sqrt|sin|cos|tan|log|ln)(?=\s*\()")
 _pool: WorkerPool | None = None
 _pool_lock = threading.Lock()
@@ -58,7 +59,7 @@ def _read_gold(gold: str) -> str:
     listed = find_list(text)
     if listed:
         return listed
-    found = find_answer(text) if "$" in text or "\\" in text or "####" in text else None
+    found = find_answer(text) if _DELIMITER.search(text) else None
     return found.text if found else text
 
 
