@@ -53,7 +53,8 @@ def tiny(name: str = "qwen2", kv_heads: int = 2) -> PreTrainedModel:
             model = GPTNeoXForCausalLM(GPTNeoXConfig(**_COMMON))
         else:  # learned absolute positions
             config = GPT2Config(
-                vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=256, bos_token_id=1, eos_token_id=2,
+                vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=256,
+                bos_token_id=1, eos_token_id=2,
                 initializer_range=0.3, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
             )  # fmt: skip
             model = GPT2LMHeadModel(config)

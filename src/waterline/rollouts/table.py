@@ -68,6 +68,14 @@ class Rollouts:
     @staticmethod
     def from_prompts(ids: Sequence[int], prompts: Sequence[Sequence[int]]) -> Rollouts:
         """One root per prompt, in the order given; node i is the root of prompt i."""
+        if len(ids) != len(prompts):
+            raise ValueError(
+                f"Rollouts: {len(ids)} ids and {len(prompts)} prompts; give one id per prompt."
+            )
+        if any(not -(2**63) <= int(i) < 2**63 for i in ids):
+            raise ValueError(
+                "Rollouts: a prompt id is outside int64; number the prompts within it."
+            )
         if len(set(ids)) != len(ids):
             raise ValueError("Rollouts: a prompt id stands twice in the batch; ids must be unique.")
         if any(len(p) == 0 for p in prompts):
