@@ -21,7 +21,7 @@ def print_counts(console: Console, counts: pd.DataFrame, split: str, ks: Sequenc
             if k > n.min():
                 cells.append("–")
                 continue
-            value, low, high = questions_interval(pass_at_k(n, c, k)[None])
+            value, low, high = questions_interval(pass_at_k(n, c, k))
             cells.append(f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]")
         table.add_row(str(step), f"{len(rows)} × {n.min()}", *cells)
     console.print(table, highlight=False)

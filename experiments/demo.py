@@ -1,0 +1,55 @@
+"""The main job in minutes: a supervised base, then MaxRL and SERA with the same rollouts.
+
+Run through `make demo`. A stopped demo goes on where it was; a finished one shows its results
+again (remove results/maze-demo to start afresh).
+"""
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from waterline.reporting import compare, load_runs, pass_at_k_table, print_table
+from waterline.reporting.figures import figure3, save
+from waterline.runs import sentence_errors
+from waterline.training.jobs import Command, run_local
+
+KS = [1, 8, 64, 128]
+COMMON = ("experiments/train.py", "experiment=maze/demo")
+console = Console()
+
+
+def run(title: str, commands: list[Command], threads: int) -> None:
+    console.print(f"[bold]{title}[/bold]")
+    began = time.monotonic()
+
+    def ended(command: Command, code: int, output: str) -> None:
+        state = "done" if code == 0 else "[red]failed[/red]"
+        console.print(f"  {state} after {time.monotonic() - began:.0f} s: {' '.join(command)}")
+        if code:
+            console.print(output[-2000:], markup=False, highlight=False)
+
+    run_local(commands, workers=2, threads=threads, ended=ended)
+
+
+def main() -> None:
+    began = time.monotonic()
+    run("1. Supervised start on 25,600 mazes", [(*COMMON, "method=sera", "stage=base")], threads=2)
+    methods = [(*COMMON, f"method={method}") for method in ("maxrl", "sera")]
+    run("2. MaxRL and SERA, 512 rollouts a step each, side by side", methods, threads=1)
+    runs = [r for r in load_runs(Path("results"), "maze-demo") if r.status == "done"]
+    by_method = {name: [r for r in runs if r.method == name] for name in ("maxrl", "sera")}
+    table = pass_at_k_table(runs, KS, "dev", "unbiased")
+    print_table(console, table, "3. Pass@K on mazes that were not trained on")
+    for k in KS:
+        console.print(
+            compare(by_method["sera"], by_method["maxrl"], k, split="dev"), highlight=False
+        )
+    paths = save(figure3(runs, split="dev", curve_split="dev"), Path("results/maze-demo/demo"))
+    console.print(f"Figure: {', '.join(map(str, paths))}")
+    console.print(f"{time.monotonic() - began:.0f} s in all; `make reproduce-table4` is the real comparison.")
+
+
+if __name__ == "__main__":
+    with sentence_errors():
+        main()
