@@ -83,7 +83,9 @@ def build_reinforcement(config: Config, task: Task, base: Path) -> Reinforcement
             pieces,
             loss,
             optimizer=OptimizerSettings(**settings["optimizer"]),
-            update=UpdateSettings(**settings["update"]),
+            update=UpdateSettings(
+                **settings["update"], step_on_no_signal=settings["step_on_no_signal"]
+            ),
             batch=settings["batch"],
             steps=settings["steps"],
             seed=config["seed"],
