@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from waterline.evaluation.counts import CountsStore
 from waterline.rewards import Verdict
-from waterline.rollouts import Engine, Rollouts, SamplingParams
+from waterline.rollouts import Rollouts, SamplingParams
+from waterline.rollouts.table import Ints
 from waterline.runs import BadInput, stream_key
+from waterline.tasks.prompt import Prompt
 from waterline.tasks.task import Task
 
 
@@ -38,8 +41,16 @@ class EvaluationSettings:
             raise ValueError(f"evaluation n={self.n}, max_rows={self.max_rows}: both at least 1.")
 
 
+class Sampler(Protocol):
+    """What an evaluation asks of an engine."""
+
+    def extend(
+        self, rollouts: Rollouts, at_nodes: Ints, counts: Ints, params: SamplingParams
+    ) -> Rollouts: ...
+
+
 def evaluate(
-    engine: Engine,
+    engine: Sampler,
     task: Task,
     split: str,
     step: int,
@@ -74,7 +85,7 @@ def evaluate(
 
 
 def _correct(
-    engine: Engine, task: Task, prompts: Sequence, n: int, params: SamplingParams
+    engine: Sampler, task: Task, prompts: Sequence[Prompt], n: int, params: SamplingParams
 ) -> np.ndarray:
     roots = Rollouts.from_prompts([p.id for p in prompts], [p.tokens for p in prompts])
     counts = np.full(len(prompts), n, dtype=np.int64)

@@ -17,7 +17,7 @@ from waterline.training.ranks import Ranks
 from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
 from waterline.training.stage import OptimizerSettings
 from waterline.training.step import Pieces
-from waterline.training.supervised import SupervisedStage
+from waterline.training.supervised import DemonstratedTask, SupervisedStage
 
 Config = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ def build_policy(config: Config, weights: str | Path | None = None) -> SharedPre
     return policy
 
 
-def build_supervised(config: Config, task: Task) -> SupervisedStage:
+def build_supervised(config: Config, task: DemonstratedTask) -> SupervisedStage:
     settings = config["supervised"]
     prompts = task.splits["sft"]
     targets = [task.target(p) for p in prompts]
@@ -105,7 +105,9 @@ def _check_budget(allocator: Any, batch: int, n0: int) -> None:
     if n_min is not None and n_min > n0:
         raise BadInput(f"allocation.n_min={n_min} is above n0={n0}: lower it to at most n0.")
     if n0 < 2:
-        raise BadInput(f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt.")
+        raise BadInput(
+            f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
+        )
 
 
 def set_threads(threads: int | None) -> None:

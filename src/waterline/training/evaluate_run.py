@@ -38,15 +38,17 @@ def evaluate_run(
     """
     folder = RunFolder(root)
     if not folder.config.exists():
-        raise BadInput(f"{folder.root} holds no run: name a folder with a config.yaml, as in run=….")
+        raise BadInput(
+            f"{folder.root} holds no run: name a folder with a config.yaml, as in run=…."
+        )
     config = yaml.safe_load(folder.config.read_text())
     checkpoints = Checkpoints(folder.checkpoints)
     final = str(checkpoint) == "final"
     path = checkpoints.final if final else checkpoints.at(int(checkpoint))
     if not path.is_file():
         there = sorted(
-            (int(m[1]) for f in folder.checkpoints.glob("step-*.pt")
-             if (m := re.fullmatch(r"step-(\d+)\.pt", f.name)))
+            int(m[1]) for f in folder.checkpoints.glob("step-*.pt")
+             if (m := re.fullmatch(r"step-(\d+)\.pt", f.name))
         )  # fmt: skip
         raise BadInput(
             f"{folder.root} has no checkpoint {checkpoint!r}: finish the run, or choose among "

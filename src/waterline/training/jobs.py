@@ -73,9 +73,10 @@ def run_slurm(
     for command, job in zip(commands, jobs, strict=True):
         try:
             output[command] = job.result()
-        except submitit.core.utils.UncompletedJobError as error:
-            ended(command, 1, str(error))
-        except submitit.helpers.FailedJobError as error:
+        except (
+            submitit.core.utils.FailedJobError,
+            submitit.core.utils.UncompletedJobError,
+        ) as error:
             ended(command, 1, str(error))
         else:
             ended(command, 0, output[command])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 
+from waterline.evaluation import CountsStore
 from waterline.runs import RunFolder, atomic_write
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.mirror import NoMirror, WandbMirror
@@ -21,11 +23,11 @@ log = logging.getLogger("waterline")
 
 
 class RunKeeper(pl.Callback):
-    """Writes a step's row, then, where due, its evaluation and a checkpoint.
+    """Evaluates where due; then writes a step's row and, where due, a checkpoint.
 
     A checkpoint is written last and replaces the former at once, so whatever the moment of a kill,
     the run goes on from a step whose rows, allocations and counts are on the disk; rows beyond it
-    are set aside and made again.
+    are set aside and made again. Every rank evaluates, rank 0 alone writes.
 
     Args:
         folder: of the run, locked by this process.
@@ -33,6 +35,7 @@ class RunKeeper(pl.Callback):
         evaluate: evaluates the policy after a step and gives metrics; None for never.
         evaluate_every: steps between evaluations, which also keep the policy's weights.
         log_every: steps between lines of the log.
+        writes: whether this process is rank 0.
     """
 
     def __init__(
@@ -44,35 +47,46 @@ class RunKeeper(pl.Callback):
         evaluate: Callable[[Stage, int], Row] | None = None,
         evaluate_every: int = 0,
         log_every: int = 10,
+        writes: bool = True,
     ) -> None:
         self.folder, self.mirror = folder, mirror
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.checkpoint_every = checkpoint_every
         self.evaluate, self.evaluate_every = evaluate, evaluate_every
         self.log_every = log_every
+        self.writes = writes
         self.allocations: list[pd.DataFrame] = []
 
     def on_train_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
         assert isinstance(stage, Stage)
-        self.metrics = self.folder.open_metrics()
-        moved = self.metrics.truncate_after(stage.done)
-        if stage.done:
-            log.info("continuing after step %d (%d later rows set aside)", stage.done, moved)
-        elif self._evaluates(0):
+        if self.writes:
+            self._open(stage.done)
+        if stage.done == 0 and self._evaluates(0):
             row = {"step": 0, **self._evaluated(stage, 0)}
-            self.checkpoints.save(self.checkpoints.at(0), _weights(stage))
-            self._write(row)
+            if self.writes:
+                self.checkpoints.save(self.checkpoints.at(0), _weights(stage))
+                self._write(row)
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, stage: pl.LightningModule, *_: Any, **__: Any
+        self,
+        trainer: pl.Trainer,
+        stage: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
     ) -> None:
         assert isinstance(stage, Stage)
         step, row = stage.done, dict(stage.row)
         last = step == stage.steps
+        evaluates = self._evaluates(step) or (last and self.evaluate is not None)
+        if evaluates:
+            row |= self._evaluated(stage, step)
+        if not self.writes:
+            return
         if isinstance(stage, ReinforcementStage) and stage.record is not None:
             self.allocations.append(_allocation(step, stage))
-        if self._evaluates(step) or (last and self.evaluate is not None):
-            row |= self._evaluated(stage, step)
+            _warn_without_signal(step, stage)
+        if evaluates:
             self.checkpoints.save(self.checkpoints.at(step), _weights(stage))
         self._write(row)
         if step % self.log_every == 0 or last:
@@ -88,6 +102,17 @@ class RunKeeper(pl.Callback):
         if hasattr(self, "metrics"):
             self.metrics.close()
         self.mirror.close()
+
+    def _open(self, done: int) -> None:
+        """Opens the files at step ``done``; what lies beyond it will be made again."""
+        self.metrics = self.folder.open_metrics()
+        moved = self.metrics.truncate_after(done)
+        CountsStore(self.folder.eval / "counts.parquet").truncate_after(done)
+        for file in self.folder.allocation.glob("*-*.parquet"):
+            if (span := re.fullmatch(r"\d+-(\d+)", file.stem)) and int(span[1]) > done:
+                file.unlink()
+        if done:
+            log.info("continuing after step %d (%d later rows set aside)", done, moved)
 
     def _evaluates(self, step: int) -> bool:
         due = self.evaluate_every > 0 and step % self.evaluate_every == 0
@@ -127,6 +152,18 @@ def _allocation(step: int, stage: ReinforcementStage) -> pd.DataFrame:
     ids = np.array([p.id for p in record.prompts], dtype=np.int64)
     p_hat = np.where(record.known, record.p_hat, np.nan)
     return pd.DataFrame({"step": step, "prompt": ids, "p_hat": p_hat, "n": record.trials})
+
+
+def _warn_without_signal(step: int, stage: ReinforcementStage) -> None:
+    """At the first such step, the second, the fourth and so on."""
+    skipped = stage.totals["skipped"]
+    if stage.skipped and skipped & (skipped - 1) == 0:
+        log.warning(
+            "step %d had no signal, for in each of its groups all responses were right or all were "
+            "wrong; the optimizer was left alone (%d such steps so far): raise allocation.n0, "
+            "start from a base that succeeds more often, or set training.step_on_no_signal=true",
+            step, skipped,
+        )  # fmt: skip
 
 
 def _line(row: Row, steps: int) -> str:

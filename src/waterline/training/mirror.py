@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 class NoMirror:
@@ -28,7 +28,10 @@ class WandbMirror:
     """
 
     def __init__(
-        self, project: str = "waterline", entity: str | None = None, mode: str = "offline"
+        self,
+        project: str = "waterline",
+        entity: str | None = None,
+        mode: Literal["offline", "online"] = "offline",
     ) -> None:
         if mode not in ("offline", "online"):
             raise ValueError(f"logger mode {mode!r}: choose offline or online.")
@@ -51,3 +54,4 @@ class WandbMirror:
     def close(self) -> None:
         if self._run is not None:
             self._run.finish()
+            self._run = None

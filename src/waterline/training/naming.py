@@ -10,7 +10,17 @@ from waterline.runs import RunFolder, settings_name
 
 Config = Mapping[str, Any]
 # What a supervised run reads; it serves all methods of an experiment and seed.
-_SUPERVISED = ("experiment", "seed", "task", "policy", "supervised", "engine", "trainer", "logger", "paths")
+_SUPERVISED = (
+    "experiment",
+    "seed",
+    "task",
+    "policy",
+    "supervised",
+    "engine",
+    "trainer",
+    "logger",
+    "paths",
+)
 
 
 def supervised_config(config: Config) -> dict[str, Any]:

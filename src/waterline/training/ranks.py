@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+
+def is_first_process() -> bool:
+    """Whether this process is rank 0, which alone writes files and speaks.
+
+    Before there is a process group, as the launchers (Lightning, torchrun, srun) tell.
+    """
+    if dist.is_initialized():
+        return dist.get_rank() == 0
+    places = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
+    return all(int(os.environ.get(place, 0)) == 0 for place in places)
 
 
 class Ranks:
@@ -37,6 +49,11 @@ class Ranks:
         values: list[Any] = [None] * self.world
         dist.all_gather_object(values, value)
         return values
+
+    def wait(self) -> None:
+        """Until every rank is here, and what it has written is there."""
+        if self.world > 1:
+            dist.barrier()
 
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Adds up the gradients of all ranks; a rank without one adds zeros."""

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import SamplingParams
@@ -72,6 +71,7 @@ class ReinforcementStage(Stage):
         )
         self.totals = {"rollouts": 0, "tokens": 0, "skipped": 0}
         self.record: StepRecord | None = None
+        self.skipped = False  # whether the last step had no signal
 
     @property
     def steps_per_epoch(self) -> int:
@@ -88,12 +88,11 @@ class ReinforcementStage(Stage):
             temperature=self.temperature,
         )
         self.pieces.engine.sync(self.policy.named_parameters(), version=step)
-        self.record = run_step(
-            self.pieces, [self.prompts[i] for i in rows], params, self.update
-        )
+        self.record = run_step(self.pieces, [self.prompts[i] for i in rows], params, self.update)
         if (step + 1) % self.steps_per_epoch == 0:
             self.pieces.success.end_epoch()
         seconds = time.perf_counter() - began
+        self.skipped = not self.record.diagnostics.grad_norms
         return {"epoch": epoch, **step_metrics(self.record, self.totals, self.ranks, seconds)}
 
     def run_state(self) -> dict[str, Any]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import yaml
 
-from waterline.evaluation import CountsStore, EvaluationSettings, evaluate, pass_at_k
+from waterline.evaluation import EvaluationSettings, evaluate, pass_at_k
 from waterline.runs import BadInput, RunFolder, State, as_bad_input, build, identity
 from waterline.runs.seeds import stream_key
-from waterline.rollouts import Engine
 from waterline.tasks.task import Task
 from waterline.training.assemble import (
     build_reinforcement,
@@ -23,12 +23,15 @@ from waterline.training.assemble import (
     set_threads,
 )
 from waterline.training.keeper import RunKeeper
+from waterline.training.mirror import NoMirror
 from waterline.training.naming import base_folder, run_folder, supervised_config
+from waterline.training.non_finite import NonFinite
+from waterline.training.ranked_evaluation import RankedCounts, RankedSampler
+from waterline.training.ranks import is_first_process
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.saved_batch import save_batch
 from waterline.training.stage import Row, Stage
 from waterline.training.strategy import RanksStrategy
-from waterline.training.update import NonFiniteLoss
 
 log = logging.getLogger("waterline")
 Config = Mapping[str, Any]
@@ -84,53 +87,79 @@ def _base_weights(config: Config) -> Path:
 
 
 def _run(
-    config: Config, read: Config, folder: RunFolder, make: Any, settings: Config, evaluates: bool
+    config: Config,
+    read: Config,
+    folder: RunFolder,
+    make: Callable[[Task], Stage],
+    settings: Config,
+    evaluates: bool,
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
-    with folder:
-        handler = folder.log_handler()
-        logging.getLogger("waterline").addHandler(handler)
-        try:
-            with as_bad_input():
-                task = build_task(config)
-            stage = make(task)
-            run_id = identity(read)
-            folder.record_start(yaml.safe_dump(dict(read), sort_keys=False), run_id)
-            mirror = build(config["logger"])
-            page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
-            mirror.start(folder.root, page, config)
-            keeper = RunKeeper(
-                folder,
-                mirror,
-                checkpoint_every=settings["checkpoint_every"],
-                evaluate=_evaluation(config, task, folder) if evaluates else None,
-                evaluate_every=config["evaluation"]["every"] if evaluates else 0,
-                log_every=settings["log_every"],
-            )
-            _fit(config, stage, keeper, folder)
-            keeper.close()
-            folder.set_state(State.done, step=stage.done)
-        except NonFiniteLoss as error:
-            step = stage.done + 1
-            path = save_batch(folder.root / f"nan-batch-step-{step}.pt", error.batch, stage)
-            message = (
-                f"The {error} at step {step}: the batch and the weights are saved in {path}; lower "
-                "training.optimizer.lr, or set training.optimizer.grad_clip, and start again."
-            )
-            folder.set_state(State.failed, step=stage.done, message=message)
-            raise BadInput(message) from error
-        except BaseException as error:
-            state = State.preempted if isinstance(error, KeyboardInterrupt) else State.failed
-            if folder.provenance.exists():
-                folder.set_state(state, message=str(error) or type(error).__name__)
-            raise
-        finally:
-            logging.getLogger("waterline").removeHandler(handler)
-            handler.close()
+    task = build_task(config)
+    stage = make(task)
+    first = is_first_process()
+    with _recorded(folder, read, stage) if first else _silent():
+        mirror = build(config["logger"]) if first else NoMirror()
+        run_id = identity(read)
+        page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
+        mirror.start(folder.root, page, config)
+        keeper = RunKeeper(
+            folder,
+            mirror,
+            checkpoint_every=settings["checkpoint_every"],
+            evaluate=_evaluation(config, task, folder) if evaluates else None,
+            evaluate_every=config["evaluation"]["every"] if evaluates else 0,
+            log_every=settings["log_every"],
+            writes=first,
+        )
+        _fit(config, stage, keeper)
+        keeper.close()
+    stage.ranks.wait()  # the other ranks read what rank 0 has written
     return folder
 
 
-def _fit(config: Config, stage: Stage, keeper: RunKeeper, folder: RunFolder) -> None:
+@contextmanager
+def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
+    """The lock, the log and the status of a run, for as long as it is carried out."""
+    with folder:
+        folder.record_start(yaml.safe_dump(dict(read), sort_keys=False), identity(read))
+        handler = folder.log_handler()
+        log.addHandler(handler)
+        try:
+            yield
+            folder.set_state(State.done, step=stage.done)
+        except NonFinite as error:
+            step = stage.done + 1
+            path = save_batch(folder.root / f"nan-batch-step-{step}.pt", error, stage)
+            message = (
+                f"The {error} at step {step}: the batch and the weights are saved in {path}; lower "
+                "the optimizer's lr or its grad_clip, and start again."
+            )
+            folder.set_state(State.failed, step=stage.done, message=message)
+            raise BadInput(message) from error
+        except (KeyboardInterrupt, SystemExit):
+            folder.set_state(State.preempted, step=stage.done)
+            raise
+        except BaseException as error:
+            message = str(error) or type(error).__name__
+            folder.set_state(State.failed, step=stage.done, message=message)
+            raise
+        finally:
+            log.removeHandler(handler)
+            handler.close()
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """A rank beside the first: what stops all of them is the first one's to tell."""
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    except (BadInput, NonFinite):
+        raise SystemExit(0) from None
+
+
+def _fit(config: Config, stage: Stage, keeper: RunKeeper) -> None:
     options = {k: v for k, v in config["trainer"].items() if k != "threads"}
     bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
     options.pop("enable_progress_bar", None)
@@ -150,8 +179,6 @@ def _fit(config: Config, stage: Stage, keeper: RunKeeper, folder: RunFolder) -> 
         use_distributed_sampler=False,
     )
     trainer.fit(stage)
-    if trainer.interrupted:
-        raise KeyboardInterrupt("interrupted: start the same command again to continue")
 
 
 class Resume(pl.Callback):
@@ -174,13 +201,15 @@ def _evaluation(config: Config, task: Task, folder: RunFolder) -> Any:
             n=node["n"], temperature=node["temperature"], top_p=node["top_p"],
             top_k=node["top_k"], max_rows=node["max_rows"], seed=config["seed"],
         )  # fmt: skip
-    store = CountsStore(folder.eval / "counts.parquet")
     ks = [k for k in node["ks"] if k <= node["n"]]
 
     def run(stage: Stage, step: int) -> Row:
         assert isinstance(stage, ReinforcementStage)
-        engine: Engine = stage.pieces.engine
-        evaluate(engine, task, node["split"], step, settings, store)
+        sampler = RankedSampler(stage.pieces.engine, stage.ranks)
+        store = RankedCounts(folder.eval / "counts.parquet", stage.ranks)
+        evaluate(sampler, task, node["split"], step, settings, store)
+        if stage.ranks.rank:
+            return {}
         rows = store.counts(step, node["split"])
         n, c = rows["n"].to_numpy(), rows["c"].to_numpy()
         return {f"eval/pass@{k}": float(pass_at_k(n, c, k).mean()) for k in ks}

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from waterline.policies import SharedPrefixLM
 from waterline.runs import BadInput, permutation, rng_state, set_rng_state
+from waterline.training.non_finite import NonFinite
 from waterline.training.ranks import Ranks
 
 Row = dict[str, Any]
@@ -72,9 +72,8 @@ class Stage(pl.LightningModule):
         self.done = 0
         self.row: Row = {}
         self.ranks = Ranks()
-        self.scaler = torch.amp.GradScaler(
-            growth_interval=400, enabled=policy.precision == "float16"
-        )
+        if steps < 1:
+            raise ValueError(f"training steps={steps}: at least 1.")
 
     def take_step(self, step: int) -> Row:
         """Does step ``step`` (from 0) and gives its metrics."""
@@ -82,8 +81,11 @@ class Stage(pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         s = self.settings
+        # The module has its device by now, and the scaler counts its overflows there.
+        half = self.policy.precision == "float16"
+        self.scaler = torch.amp.GradScaler(self.device.type, growth_interval=400, enabled=half)
         return torch.optim.AdamW(
-            self.policy.parameters(), lr=s.lr, betas=tuple(s.betas), eps=s.eps,
+            self.policy.parameters(), lr=s.lr, betas=(s.betas[0], s.betas[1]), eps=s.eps,
             weight_decay=s.weight_decay,
         )  # fmt: skip
 
@@ -100,7 +102,11 @@ class Stage(pl.LightningModule):
         self.manual_backward(self.scaler.scale(loss))
 
     def optimize(self) -> float:
-        """One optimizer step at the clock's learning rate; the norm before clipping."""
+        """One optimizer step at the clock's learning rate; the norm before clipping.
+
+        Raises:
+            NonFinite: The gradient is, unless float16 scales it, where that step is left out.
+        """
         optimizer = self.optimizers(use_pl_optimizer=False)
         assert isinstance(optimizer, torch.optim.Optimizer)
         parameters = list(self.policy.parameters())
@@ -113,6 +119,8 @@ class Stage(pl.LightningModule):
         self.scaler.unscale_(optimizer)
         clip = self.settings.grad_clip
         norm = torch.nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
+        if not (norm.isfinite() or self.scaler.is_enabled()):
+            raise NonFinite(f"gradient norm is {float(norm)}")
         self.scaler.step(optimizer)
         self.scaler.update()
         optimizer.zero_grad(set_to_none=True)

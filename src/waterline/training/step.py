@@ -84,9 +84,7 @@ def run_step(
     diagnostics = update(batch)
     clock.lap("update")
     pieces.success.observe(ids, trials, successes)
-    return StepRecord(
-        prompts, p_hat, known, plan, trials, successes, batch, diagnostics, seconds
-    )
+    return StepRecord(prompts, p_hat, known, plan, trials, successes, batch, diagnostics, seconds)
 
 
 class _Clock:

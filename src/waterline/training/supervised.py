@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
 from waterline.policies import PackedRow, SharedPrefixLM, TreeLayout
 from waterline.tasks.prompt import Prompt
+from waterline.tasks.task import Task
+from waterline.training.non_finite import NonFinite
 from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
+
+
+@runtime_checkable
+class DemonstratedTask(Task, Protocol):
+    """A task that knows what a good response looks like."""
+
+    def target(self, prompt: Prompt) -> tuple[int, ...]: ...
 
 
 class SupervisedStage(Stage):
@@ -33,6 +44,7 @@ class SupervisedStage(Stage):
     ) -> None:
         super().__init__(policy, optimizer, steps, seed)
         self.prompts, self.targets, self.batch = prompts, targets, batch
+        rows_at(len(prompts), batch, seed, 0)  # a batch that cannot be filled is found here
 
     def take_step(self, step: int) -> Row:
         began = time.perf_counter()
@@ -47,8 +59,15 @@ class SupervisedStage(Stage):
             logp, _ = self.policy(row)
             loss = -logp.sum() / tokens
             self.backward_loss(loss)
-        norm = self.optimize()
         total = sum(self.ranks.gather(float(loss.detach())))
+        batch = {"prompts": [self.prompts[i].id for i in rows]}
+        if not math.isfinite(total):
+            raise NonFinite(f"loss is {total}", batch)
+        try:
+            norm = self.optimize()
+        except NonFinite as error:
+            error.batch = batch
+            raise
         return {
             "epoch": epoch,
             "loss/value": total,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import LeafRow, Rollouts, pack_leaves
+from waterline.training.non_finite import NonFinite
 from waterline.training.ranks import Ranks
 
 
@@ -28,13 +30,17 @@ class Batch:
     weight: Tensor
     length: Tensor  # model tokens
 
-
-class NonFiniteLoss(ArithmeticError):
-    """The loss of a batch is NaN or infinite; carries the batch so that it can be saved."""
-
-    def __init__(self, value: float, batch: Batch) -> None:
-        super().__init__(f"loss is {value}")
-        self.batch = batch
+    def contents(self) -> dict[str, Any]:
+        """Tensors, numbers and lists, as a file can hold them."""
+        rollouts = asdict(self.rollouts)
+        scores = {node: list(score) for node, score in rollouts.pop("scores").items()}
+        return {
+            "rollouts": {name: torch.from_numpy(array) for name, array in rollouts.items()},
+            "scores": scores,
+            "node": torch.from_numpy(self.node),
+            "advantage": self.advantage,
+            "weight": self.weight,
+        }
 
 
 @dataclass
@@ -76,17 +82,29 @@ class Update:
     ranks: Ranks = field(default_factory=Ranks)
 
     def __call__(self, batch: Batch) -> Diagnostics:
+        """Takes the optimizer steps of a batch.
+
+        Raises:
+            NonFinite: A loss or a gradient is NaN or infinite.
+        """
         seen = Diagnostics()
-        on_policy = self.minibatches * self.epochs == 1
-        old = None if on_policy else self._log_probs(self.policy, batch)
-        reference = None
-        if self.loss.needs_reference:
-            assert self.reference is not None
-            reference = self._log_probs(self.reference, batch)
-        for epoch in range(self.epochs):
-            for part in range(self.minibatches):
-                members = np.flatnonzero(batch.prompt_row % self.minibatches == part)
-                self._step(batch, members, old, reference, seen if epoch == 0 else Diagnostics())
+        try:
+            on_policy = self.minibatches * self.epochs == 1
+            old = None if on_policy else self._log_probs(self.policy, batch, seen)
+            reference = None
+            if self.loss.needs_reference:
+                assert self.reference is not None
+                reference = self._log_probs(self.reference, batch)
+            # By active prompts in the batch's order, whatever rank they are on.
+            parts = np.array_split(np.unique(batch.prompt_row), self.minibatches)
+            for epoch in range(self.epochs):
+                for part in parts:
+                    members = np.flatnonzero(np.isin(batch.prompt_row, part))
+                    loss = self._step(batch, members, old, reference, seen)
+                    seen.loss += loss if epoch == 0 else 0.0
+        except NonFinite as error:
+            error.batch = batch.contents()
+            raise
         return seen
 
     def _step(
@@ -96,7 +114,8 @@ class Update:
         old: dict[int, Tensor] | None,
         reference: dict[int, Tensor] | None,
         seen: Diagnostics,
-    ) -> None:
+    ) -> float:
+        total, bad = 0.0, None
         lengths = batch.length[members]
         denominator = self.loss.denominator(lengths)
         acts = self.loss.has_signal(batch.advantage[members], batch.weight[members])
@@ -108,7 +127,8 @@ class Update:
                 logp, entropy = self.policy(row.row, self.temperature, entropy=True)
                 logp, entropy = row.unrolled(logp), row.unrolled(entropy)
             mask = row.mask.to(logp.device)
-            self._observe(batch, row, chosen, logp, entropy, mask, seen)
+            if old is None:
+                self._observe(batch, row, chosen, logp, entropy, mask, seen)
             if not learns:
                 continue
             loss = self.loss(
@@ -123,11 +143,16 @@ class Update:
             )
             value = float(loss.detach())
             if not math.isfinite(value):
-                raise NonFiniteLoss(value, batch)
-            seen.loss += value
+                bad = value
+                break
+            total += value
             self.backward(loss)
+        found = [value for value in self.ranks.gather(bad) if value is not None]
+        if found:
+            raise NonFinite(f"loss is {found[0]}")
         if acts or self.step_on_no_signal:
             seen.grad_norms.append(self.optimize())
+        return total
 
     def _rows(self, batch: Batch, members: np.ndarray) -> Iterator[tuple[LeafRow, np.ndarray]]:
         """This rank's rows; leaves with a gradient are packed apart from those without."""
@@ -140,11 +165,17 @@ class Update:
                 yield row, part[row.leaf]
 
     @torch.no_grad()
-    def _log_probs(self, policy: SharedPrefixLM, batch: Batch) -> dict[int, Tensor]:
+    def _log_probs(
+        self, policy: SharedPrefixLM, batch: Batch, seen: Diagnostics | None = None
+    ) -> dict[int, Tensor]:
         """Each of this rank's leaves' log-probabilities before the update."""
         values: dict[int, Tensor] = {}
         for row, chosen in self._rows(batch, np.arange(len(batch.node))):
-            logp = row.unrolled(policy(row.row, self.temperature)[0])
+            logp, entropy = policy(row.row, self.temperature, entropy=seen is not None)
+            logp = row.unrolled(logp)
+            if seen is not None:
+                mask = row.mask.to(logp.device)
+                self._observe(batch, row, chosen, logp, row.unrolled(entropy), mask, seen)
             for r, leaf in enumerate(chosen.tolist()):
                 values[leaf] = logp[r, row.mask[r].to(logp.device)]
         return values
