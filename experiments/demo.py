@@ -47,7 +47,9 @@ def main() -> None:
         )
     paths = save(figure3(runs, split="dev", curve_split="dev"), Path("results/maze-demo/demo"))
     console.print(f"Figure: {', '.join(map(str, paths))}")
-    console.print(f"{time.monotonic() - began:.0f} s in all; `make reproduce-table4` is the real comparison.")
+    console.print(
+        f"{time.monotonic() - began:.0f} s in all; `make reproduce-table4` is the real comparison."
+    )
 
 
 if __name__ == "__main__":

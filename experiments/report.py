@@ -4,19 +4,23 @@ python experiments/report.py table=4 scale=laptop
 python experiments/report.py figure=3 scale=laptop
 """
 
+from pathlib import Path
+
 import hydra
 from omegaconf import DictConfig
 from rich.console import Console
 
 from waterline.reporting import report
-from waterline.runs import sentence_errors
+from waterline.training.commands import job, run_command
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 @hydra.main(config_path="../conf", config_name="report", version_base="1.3")
 def main(config: DictConfig) -> None:
-    with sentence_errors():
+    with job():
         report(config, Console())
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, CONF, "report")

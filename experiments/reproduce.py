@@ -4,14 +4,17 @@ Run through `make reproduce-table4`; see conf/reproduce.yaml. What is finished i
 """
 
 import time
+from pathlib import Path
 
 import hydra
 from omegaconf import DictConfig
 from rich.console import Console
 
-from waterline.runs import BadInput, sentence_errors
+from waterline.runs import BadInput
+from waterline.training.commands import job, run_command
 from waterline.training.jobs import Command, run_local, run_slurm
 
+CONF = Path(__file__).resolve().parent.parent / "conf"
 console = Console()
 
 
@@ -45,7 +48,12 @@ def reproduce(config: DictConfig) -> None:
     if config.scale not in entry.n:
         raise BadInput(f"scale={config.scale}: choose among {', '.join(entry.n)}.")
     seeds = [config.seeds] if isinstance(config.seeds, int) else list(config.seeds)
-    common = (f"experiment={entry.experiment}/{config.scale}", f"paths.results={config.results}")
+    common = (
+        f"experiment={entry.experiment}/{config.scale}",
+        f"paths.results={config.results}",
+        *config.overrides,
+    )
+    n = entry.n[config.scale] if config.n is None else config.n
 
     def train(*overrides: str) -> Command:
         return ("experiments/train.py", *common, *overrides)
@@ -56,8 +64,7 @@ def reproduce(config: DictConfig) -> None:
     printed |= run(config, "Reinforcement learning", runs)
     folders = [printed[c].strip().splitlines()[-1].rpartition(":")[0] for c in (*bases, *runs)]
     evaluations = [
-        ("experiments/evaluate.py", f"run={folder}", "split=test", f"n={entry.n[config.scale]}")
-        for folder in folders
+        ("experiments/evaluate.py", f"run={folder}", "split=test", f"n={n}") for folder in folders
     ]
     run(config, "Evaluation on test", evaluations)
     report = ("experiments/report.py", f"scale={config.scale}", f"root={config.results}")
@@ -69,9 +76,9 @@ def reproduce(config: DictConfig) -> None:
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="reproduce")
 def main(config: DictConfig) -> None:
-    with sentence_errors():
+    with job():
         reproduce(config)
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, CONF, "reproduce")

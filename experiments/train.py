@@ -5,20 +5,24 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from waterline.runs import sentence_errors
+from waterline.training.commands import job, run_command
 from waterline.training.configuration import default_config, plain
+from waterline.training.ranks import is_first_process
 from waterline.training.run import train, train_base
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="train")
 def main(config: DictConfig) -> None:
-    with sentence_errors():
+    with job():
         if config.stage == "base":
             folder = train_base(plain(config))
         else:
             folder = train(plain(config), default_config())
-        print(f"{folder.root}: {folder.state()}")
+        if is_first_process():
+            print(f"{folder.root}: {folder.state()}")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main, CONF, "train", required=("experiment", "method"))

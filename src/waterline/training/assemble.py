@@ -23,6 +23,7 @@ Config = Mapping[str, Any]
 
 
 def build_task(config: Config) -> Task:
+    """The task with its prompts."""
     with as_bad_input():
         task: Task = build(config["task"])
     return task
@@ -46,7 +47,17 @@ def build_policy(config: Config, weights: str | Path | None = None) -> SharedPre
     return policy
 
 
-def build_supervised(config: Config, task: DemonstratedTask) -> SupervisedStage:
+def build_supervised(config: Config, task: Task) -> SupervisedStage:
+    """The supervised start from random weights.
+
+    Raises:
+        BadInput: The task has no demonstrations, or a setting is out of range.
+    """
+    if not isinstance(task, DemonstratedTask):
+        raise BadInput(
+            f"{type(task).__name__} has no demonstrations to start from: name a base policy with "
+            "base.path=."
+        )
     settings = config["supervised"]
     prompts = task.splits["sft"]
     targets = [task.target(p) for p in prompts]
@@ -59,6 +70,11 @@ def build_supervised(config: Config, task: DemonstratedTask) -> SupervisedStage:
 
 
 def build_reinforcement(config: Config, task: Task, base: Path) -> ReinforcementStage:
+    """Reinforcement learning of the policy in the checkpoint ``base``.
+
+    Raises:
+        BadInput: A piece cannot be built, or pieces do not fit each other.
+    """
     settings = config["training"]
     policy = build_policy(config, base)
     loss = build(config["losses"])
@@ -78,6 +94,7 @@ def build_reinforcement(config: Config, task: Task, base: Path) -> Reinforcement
             ranks=Ranks(),
         )
         _check_budget(allocator, settings["batch"], n0)
+        _check_group_size(config["advantages"], n0)
         return ReinforcementStage(
             policy,
             pieces,
@@ -99,14 +116,24 @@ def _check_budget(allocator: Any, batch: int, n0: int) -> None:
     n_min, n_max = getattr(allocator, "n_min", None), getattr(allocator, "n_max", None)
     if n_max is not None and n_max < n0:
         raise BadInput(
-            f"allocation.n_max={n_max} times {batch} prompts is {n_max * batch} rollouts, fewer than "
-            f"the budget of {n0 * batch}: raise allocation.n_max to at least n0={n0}."
+            f"allocation.n_max={n_max} times {batch} prompts is {n_max * batch} rollouts, fewer "
+            f"than the budget of {n0 * batch}: raise allocation.n_max to at least n0={n0}."
         )
     if n_min is not None and n_min > n0:
         raise BadInput(f"allocation.n_min={n_min} is above n0={n0}: lower it to at most n0.")
     if n0 < 2:
         raise BadInput(
             f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
+        )
+
+
+def _check_group_size(advantages: Config, n0: int) -> None:
+    """Pass@k has no estimator from fewer than k samples."""
+    k = advantages.get("k", 0)
+    if k > n0:
+        raise BadInput(
+            f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
+            f"advantages.k to at most {n0}, or raise allocation.n0."
         )
 
 

@@ -45,7 +45,8 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     file = Path(path)
     if not file.is_file():
         raise BadInput(
-            f"The checkpoint {file} is missing: train it first, or name another file with base.path=."
+            f"The checkpoint {file} is missing: train it first, or name another file with "
+            "base.path=."
         )
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)

@@ -44,15 +44,13 @@ def evaluate_run(
     config = yaml.safe_load(folder.config.read_text())
     checkpoints = Checkpoints(folder.checkpoints)
     final = str(checkpoint) == "final"
-    path = checkpoints.final if final else checkpoints.at(int(checkpoint))
+    path = checkpoints.final if final else checkpoints.folder / f"step-{checkpoint}.pt"
     if not path.is_file():
-        there = sorted(
-            int(m[1]) for f in folder.checkpoints.glob("step-*.pt")
-             if (m := re.fullmatch(r"step-(\d+)\.pt", f.name))
-        )  # fmt: skip
+        names = (re.fullmatch(r"step-(\d+)", f.stem) for f in folder.checkpoints.glob("*.pt"))
+        steps = sorted(int(match[1]) for match in names if match)
         raise BadInput(
-            f"{folder.root} has no checkpoint {checkpoint!r}: finish the run, or choose among "
-            f"{there or 'none'}."
+            f"{folder.root} has no checkpoint {str(checkpoint)!r}: finish the run, or choose a "
+            f"step whose weights were kept ({', '.join(map(str, steps)) or 'none'})."
         )
     set_threads(threads)
     with as_bad_input():

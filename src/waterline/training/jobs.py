@@ -87,8 +87,8 @@ def _all_of(commands: Sequence[Command], output: dict[Command, str]) -> dict[Com
     failed = [c for c in commands if c not in output]
     if failed:
         raise BadInput(
-            f"{len(failed)} of {len(commands)} jobs failed, the first `python {' '.join(failed[0])}`:"
-            " see what it printed above, mend it, and run the same command again; finished jobs "
-            "are not run twice."
+            f"{len(failed)} of {len(commands)} jobs failed, the first "
+            f"`python {' '.join(failed[0])}`: see what it printed above, mend it, and run the same "
+            "command again; finished jobs are not run twice."
         )
     return output

@@ -1,4 +1,4 @@
-"""Keeps a run: metrics, allocations, evaluations and checkpoints, in an order that survives kills."""
+"""Keeps a run: metrics, allocations, evaluations, checkpoints, in an order that survives kills."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ def supervised_config(config: Config) -> dict[str, Any]:
 
 
 def base_folder(config: Config) -> RunFolder:
+    """``<results>/<experiment>/base/seed-<n>``."""
     root = Path(config["paths"]["results"]) / config["experiment"] / "base"
     return RunFolder(root / f"seed-{config['seed']}")
 

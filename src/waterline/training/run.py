@@ -77,9 +77,8 @@ def _base_weights(config: Config) -> Path:
     if folder.state() is not State.done:
         if not base["train_if_missing"]:
             raise BadInput(
-                f"The base checkpoint of {folder.root} is missing: run `python experiments/train.py "
-                f"experiment={config['experiment'].replace('-', '/')} stage=base "
-                f"seed={config['seed']}` first, or name one with base.path=."
+                f"The base checkpoint {folder.checkpoints / 'final.pt'} is missing: run the same "
+                "command with stage=base first, or name a checkpoint with base.path=."
             )
         log.info("no base policy yet: supervised training first")
         train_base(config)
