@@ -7,7 +7,7 @@ from waterline.runs.atomic import atomic_write, remove_partial_files
 from waterline.runs.checks import BadInput, as_bad_input, sentence_errors, unknown_name
 from waterline.runs.folder import RunFolder, State
 from waterline.runs.identity import IGNORED, identity, read_settings
-from waterline.runs.lock import FolderLock
+from waterline.runs.lock import FolderBusy, FolderLock
 from waterline.runs.metrics_log import MetricsLog, read_metrics
 from waterline.runs.provenance import provenance
 from waterline.runs.rng_state import rng_state, set_rng_state
@@ -18,6 +18,7 @@ from waterline.runs.targets import build
 __all__ = [
     "IGNORED",
     "BadInput",
+    "FolderBusy",
     "FolderLock",
     "MetricsLog",
     "RunFolder",

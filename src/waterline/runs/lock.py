@@ -8,6 +8,10 @@ from pathlib import Path
 from waterline.runs.checks import BadInput
 
 
+class FolderBusy(BadInput):
+    """Another process holds the lock of a folder."""
+
+
 class FolderLock:
     """The right to write in one folder, held by at most one process of a machine.
 
@@ -23,7 +27,7 @@ class FolderLock:
         """Take the lock without waiting.
 
         Raises:
-            BadInput: Another process, or another lock of this one, holds it.
+            FolderBusy: Another process, or another lock of this one, holds it.
         """
         if self._descriptor is not None:
             return
@@ -34,7 +38,7 @@ class FolderLock:
         except BlockingIOError:
             owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
-            raise BadInput(
+            raise FolderBusy(
                 f"Process {owner} is already writing in {self.path.parent}: wait until it ends, "
                 "stop it, or choose another seed or setting."
             ) from None
