@@ -42,6 +42,6 @@ def test_the_arrangement_lets_each_token_see_its_path(layout: TreeLayout) -> Non
             path = layout.path(int(segment[member[0]]))
             assert np.concatenate([seen, member]).tolist() == path.tolist()
             # Padding stays within a factor of two.
-            assert family.width <= max(16, 2 * len(member))
+            assert family.width <= max(32, 2 * len(member))
             first += family.width
     assert first == len(index)

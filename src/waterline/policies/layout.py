@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 # Siblings up to this length share one family; longer ones share it within a factor of two.
-_WIDTH = 16
+_WIDTH = 32
 
 
 @dataclass(frozen=True)
