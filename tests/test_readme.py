@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from waterline.reporting import glossary
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 SMALL = (
@@ -60,6 +62,10 @@ def test_the_worked_example_of_an_allocator_keeps_the_budget():
     assert counts.sum() == 48
     assert counts[1] == counts.max()
     assert counts.min() >= 2
+
+
+def test_the_page_of_metrics_is_the_table_of_the_code():
+    assert (ROOT / "docs/metrics.md").read_text().endswith(glossary())
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """The one table of every metric that a run writes: its name, its unit and what it means.
 
 The names are equal in ``metrics.jsonl``, in Weights & Biases and in the figures; training writes
-no name that is missing here, figures take their axis labels from here, and the README's glossary
-is made from here.
+no name that is missing here, figures take their axis labels from here, and
+``docs/metrics.md`` is made from here.
 """
 
 import re
@@ -177,7 +177,7 @@ def metric(name: str) -> Metric:
 
 
 def glossary() -> str:
-    """Return the table of all metrics as Markdown, for the README."""
+    """Return the table of all metrics as Markdown, for ``docs/metrics.md``."""
     lines = ["| metric | unit | meaning |", "|---|---|---|"]
     lines += [
         f"| `{m.name}` | {'–' if m.unit == '1' else m.unit} | {m.meaning.replace('|', '&#124;')} |"
