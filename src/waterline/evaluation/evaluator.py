@@ -63,8 +63,7 @@ def evaluate(
     Prompts are sampled in chunks of about ``max_rows`` responses; what the store holds already is
     not sampled again, so that a restarted evaluation goes on where it was, with the same samples.
     """
-    if split not in task.splits or not task.splits[split]:
-        raise BadInput(f"The task has no prompts in the split {split!r}: give it a size above 0.")
+    require_split(task, split)
     by_id = {p.id: p for p in task.splits[split]}
     missing = store.missing(step, split, list(by_id), settings.n)
     params = SamplingParams(
@@ -82,6 +81,16 @@ def evaluate(
         n = np.full(len(ids), settings.n, dtype=np.int64)
         store.write(step, split, np.array(ids, dtype=np.int64), n, correct)
         progress(len(by_id) - len(missing) + first + len(ids), len(by_id))
+
+
+def require_split(task: Task, split: str) -> None:
+    """Raise BadInput unless the task has prompts in this split."""
+    if not task.splits.get(split):
+        filled = ", ".join(name for name, prompts in task.splits.items() if prompts)
+        raise BadInput(
+            f"The task has no prompts in the split {split!r}: choose among {filled}, or give it a "
+            "size above 0."
+        )
 
 
 def _correct(

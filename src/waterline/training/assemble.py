@@ -9,8 +9,11 @@ from typing import Any
 
 import torch
 
+from waterline.evaluation import EvaluationSettings
+from waterline.evaluation.evaluator import require_split
 from waterline.policies import SharedPrefixLM
 from waterline.runs import BadInput, as_bad_input, build
+from waterline.tasks.batches import require_whole_batches
 from waterline.tasks.task import Task
 from waterline.training.checkpoints import load_checkpoint
 from waterline.training.ranks import Ranks
@@ -69,6 +72,31 @@ def build_supervised(config: Config, task: Task) -> SupervisedStage:
         )  # fmt: skip
 
 
+def check_settings(config: Config, task: Task) -> None:
+    """Finds what cannot work before anything is trained, the base policy included.
+
+    Raises:
+        BadInput: A piece or setting of reinforcement learning or its evaluation is wrong.
+    """
+    settings, n0 = config["training"], config["allocation"]["n0"]
+    with as_bad_input():
+        for room in ("success", "advantages", "losses", "logger"):
+            build(config[room])
+        OptimizerSettings(**settings["optimizer"])
+        evaluation_settings(config)
+        require_whole_batches(len(task.splits["train"]), settings["batch"])
+        require_split(task, config["evaluation"]["split"])
+        _check_budget(build(config["allocation"]), settings["batch"], n0)
+        _check_group_size(config["advantages"], n0)
+
+
+def evaluation_settings(config: Config) -> EvaluationSettings:
+    """How the run is evaluated along its way."""
+    node = config["evaluation"]
+    read = {key: node[key] for key in ("n", "temperature", "top_p", "top_k", "max_rows")}
+    return EvaluationSettings(**read, seed=config["seed"])
+
+
 def build_reinforcement(config: Config, task: Task, base: Path) -> ReinforcementStage:
     """Reinforcement learning of the policy in the checkpoint ``base``.
 
@@ -81,20 +109,16 @@ def build_reinforcement(config: Config, task: Task, base: Path) -> Reinforcement
     reference = None
     if loss.needs_reference:
         reference = deepcopy(policy).requires_grad_(False).eval()
-    n0 = config["allocation"]["n0"]
     with as_bad_input():
-        allocator = build(config["allocation"])
         pieces = Pieces(
             task=task,
             success=build(config["success"]),
-            allocator=allocator,
+            allocator=build(config["allocation"]),
             engine=build(config["engine"], policy=policy),
             advantage=build(config["advantages"]),
-            n0=n0,
+            n0=config["allocation"]["n0"],
             ranks=Ranks(),
         )
-        _check_budget(allocator, settings["batch"], n0)
-        _check_group_size(config["advantages"], n0)
         return ReinforcementStage(
             policy,
             pieces,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,16 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 
-from waterline.evaluation import EvaluationSettings, evaluate, pass_at_k
-from waterline.runs import BadInput, RunFolder, State, as_bad_input, build, identity
+from waterline.evaluation import evaluate, pass_at_k
+from waterline.runs import BadInput, FolderBusy, RunFolder, State, build, identity
 from waterline.runs.seeds import stream_key
 from waterline.tasks.task import Task
 from waterline.training.assemble import (
     build_reinforcement,
     build_supervised,
     build_task,
+    check_settings,
+    evaluation_settings,
     set_threads,
 )
 from waterline.training.keeper import RunKeeper
@@ -35,20 +38,23 @@ from waterline.training.strategy import RanksStrategy
 
 log = logging.getLogger("waterline")
 Config = Mapping[str, Any]
+_BASE_POLL_SECONDS = 2.0
 
 
-def train_base(config: Config) -> RunFolder:
-    """Supervised training into ``<results>/<experiment>/base/seed-<n>``."""
+def train_base(config: Config, task: Task | None = None) -> RunFolder:
+    """Supervised training into ``<results>/<experiment>/base/seed-<n>``.
+
+    ``task`` is that of the configuration, for who has built it already.
+    """
     read = supervised_config(config)
     folder = base_folder(config)
     if folder.state() is State.done:
         folder.check_identity(identity(read))
         return folder
 
-    def stage(task: Task) -> Stage:
-        return build_supervised(config, task)
-
-    return _run(config, read, folder, stage, config["supervised"], evaluates=False)
+    task = build_task(config) if task is None else task
+    stage = build_supervised(config, task)
+    return _run(config, read, folder, stage, config["supervised"], None)
 
 
 def train(config: Config, default: Config) -> RunFolder:
@@ -61,41 +67,55 @@ def train(config: Config, default: Config) -> RunFolder:
     if folder.state() is State.done:
         folder.check_identity(identity(config))
         return folder
-    base = _base_weights(config)
+    task = build_task(config)
+    check_settings(config, task)
+    stage = build_reinforcement(config, task, _base_weights(config, task))
+    return _run(
+        config, config, folder, stage, config["training"], _evaluation(config, task, folder)
+    )
 
-    def stage(task: Task) -> Stage:
-        return build_reinforcement(config, task, base)
 
-    return _run(config, config, folder, stage, config["training"], evaluates=True)
-
-
-def _base_weights(config: Config) -> Path:
+def _base_weights(config: Config, task: Task) -> Path:
     base = config["base"]
     if base["path"] is not None:
         return Path(base["path"])
     folder = base_folder(config)
-    if folder.state() is not State.done:
+    if folder.state() is State.done:
+        folder.check_identity(identity(supervised_config(config)))
+    else:
         if not base["train_if_missing"]:
             raise BadInput(
                 f"The base checkpoint {folder.checkpoints / 'final.pt'} is missing: run the same "
                 "command with stage=base first, or name a checkpoint with base.path=."
             )
         log.info("no base policy yet: supervised training first")
-        train_base(config)
+        _train_base_once(config, task)
     return folder.checkpoints / "final.pt"
+
+
+def _train_base_once(config: Config, task: Task) -> None:
+    """Trains the base, or waits for the process of the same sweep that is doing so."""
+    waited = False
+    while True:
+        try:
+            train_base(config, task)
+            return
+        except FolderBusy:
+            if not waited:
+                log.info("another process trains the base policy: waiting for it")
+            waited = True
+            time.sleep(_BASE_POLL_SECONDS)
 
 
 def _run(
     config: Config,
     read: Config,
     folder: RunFolder,
-    make: Callable[[Task], Stage],
+    stage: Stage,
     settings: Config,
-    evaluates: bool,
+    evaluation: Callable[[Stage, int], Row] | None,
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
-    task = build_task(config)
-    stage = make(task)
     first = is_first_process()
     with _recorded(folder, read, stage) if first else _silent():
         mirror = build(config["logger"]) if first else NoMirror()
@@ -106,8 +126,8 @@ def _run(
             folder,
             mirror,
             checkpoint_every=settings["checkpoint_every"],
-            evaluate=_evaluation(config, task, folder) if evaluates else None,
-            evaluate_every=config["evaluation"]["every"] if evaluates else 0,
+            evaluate=evaluation,
+            evaluate_every=config["evaluation"]["every"] if evaluation else 0,
             log_every=settings["log_every"],
             writes=first,
         )
@@ -193,13 +213,9 @@ class Resume(pl.Callback):
             stage.load_run_state(state)
 
 
-def _evaluation(config: Config, task: Task, folder: RunFolder) -> Any:
+def _evaluation(config: Config, task: Task, folder: RunFolder) -> Callable[[Stage, int], Row]:
     node = config["evaluation"]
-    with as_bad_input():
-        settings = EvaluationSettings(
-            n=node["n"], temperature=node["temperature"], top_p=node["top_p"],
-            top_k=node["top_k"], max_rows=node["max_rows"], seed=config["seed"],
-        )  # fmt: skip
+    settings = evaluation_settings(config)
     ks = [k for k in node["ks"] if k <= node["n"]]
 
     def run(stage: Stage, step: int) -> Row:
