@@ -5,9 +5,10 @@ Run through `make reproduce-table4`; see conf/reproduce.yaml. What is finished i
 
 import time
 from pathlib import Path
+from typing import Any
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from waterline.runs import BadInput
@@ -18,8 +19,11 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 console = Console()
 
 
-def run(config: DictConfig, title: str, commands: list[Command]) -> dict[Command, str]:
-    """Runs the commands where ``launcher`` says and shows each as it ends."""
+def run(config: DictConfig, kind: str, title: str, commands: list[Command]) -> dict[Command, str]:
+    """Runs the commands where ``launcher`` says and shows each as it ends.
+
+    ``kind`` is train or evaluate: which resources of ``config.slurm`` a job asks for.
+    """
     console.print(f"\n[bold]{title}[/bold]: {len(commands)} jobs")
     began, done = time.monotonic(), 0
 
@@ -35,7 +39,9 @@ def run(config: DictConfig, title: str, commands: list[Command]) -> dict[Command
     if config.launcher == "local":
         return run_local(commands, config.workers, config.threads, ended)
     if config.launcher == "slurm":
-        options = {k: v for k, v in config.slurm.items() if v is not None}
+        slurm: Any = OmegaConf.to_container(config.slurm, resolve=True)
+        asked = slurm["options"] | slurm[kind][config.scale]
+        options = {key: value for key, value in asked.items() if value is not None}
         return run_slurm(commands, options, f"{config.results}/.slurm", ended)
     raise BadInput(f"launcher={config.launcher}: choose local or slurm.")
 
@@ -60,13 +66,13 @@ def reproduce(config: DictConfig) -> None:
 
     bases = [train("method=sera", "stage=base", f"seed={s}") for s in seeds]
     runs = [train(*row, f"seed={s}") for s in seeds for row in entry.runs]
-    printed = run(config, "Supervised start", bases)
-    printed |= run(config, "Reinforcement learning", runs)
+    printed = run(config, "train", "Supervised start", bases)
+    printed |= run(config, "train", "Reinforcement learning", runs)
     folders = [printed[c].strip().splitlines()[-1].rpartition(":")[0] for c in (*bases, *runs)]
     evaluations = [
         ("experiments/evaluate.py", f"run={folder}", "split=test", f"n={n}") for folder in folders
     ]
-    run(config, "Evaluation on test", evaluations)
+    run(config, "evaluate", "Evaluation on test", evaluations)
     report = ("experiments/report.py", f"scale={config.scale}", f"root={config.results}")
     wanted = [(*report, f"table={config.table}")]
     wanted += [(*report, f"figure={number}") for number in entry.figures]

@@ -46,37 +46,57 @@ def run_local(
     return _all_of(commands, output)
 
 
+class SlurmJob:
+    """A command as a job that submitit can put back into the queue and start anew."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+
+    def __call__(self) -> str:
+        """Runs ``python`` with the command's arguments and gives what it printed."""
+        from submitit.helpers import CommandFunction
+
+        # Slurm sends its warning to all processes of a job. Python would die of it, and the job
+        # with it before submitit has put it back; an ignored signal stays ignored after exec.
+        shell = ["sh", "-c", 'trap "" USR2; exec "$@"', "sh"]
+        output: str = CommandFunction([*shell, sys.executable, *self.command], verbose=True)()
+        return output
+
+    def checkpoint(self) -> Any:
+        """What submitit runs in the next stay: the same command, which continues its run."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
 def run_slurm(
     commands: Sequence[Command], options: Mapping[str, Any], logs: str, ended: Ended
 ) -> dict[Command, str]:
     """Submits each command as a Slurm job through submitit and waits for all of them.
 
-    ``options`` are submitit's parameters (``timeout_min``, ``slurm_partition``, …); the jobs'
-    logs go to the folder ``logs``.
+    ``options`` are submitit's parameters (``timeout_min``, ``slurm_partition``, …), among them
+    ``slurm_max_num_timeout``: how often a job that reached its time limit is put back. The jobs'
+    logs go to the folder ``logs``. Of a job of several tasks, the first one's output counts.
 
     Raises:
         BadInput: When Slurm is not there, or some jobs failed, naming the first.
     """
     import submitit
 
+    parameters = dict(options)
+    stays = parameters.pop("slurm_max_num_timeout", 0)
     try:
-        executor = submitit.AutoExecutor(folder=logs, cluster="slurm")
+        executor = submitit.AutoExecutor(folder=logs, cluster="slurm", slurm_max_num_timeout=stays)
     except RuntimeError as error:
         raise BadInput(f"launcher=slurm: {error}; use launcher=local on this machine.") from error
-    executor.update_parameters(**options)
+    executor.update_parameters(**parameters)
     with executor.batch():
-        jobs = [
-            executor.submit(submitit.helpers.CommandFunction([sys.executable, *c], verbose=True))
-            for c in commands
-        ]
+        jobs = [executor.submit(SlurmJob(command)) for command in commands]
     output: dict[Command, str] = {}
     for command, job in zip(commands, jobs, strict=True):
         try:
-            output[command] = job.result()
-        except (
-            submitit.core.utils.FailedJobError,
-            submitit.core.utils.UncompletedJobError,
-        ) as error:
+            output[command] = job.results()[0]
+        except (submitit.core.utils.UncompletedJobError, submitit.helpers.FailedJobError) as error:
             ended(command, 1, str(error))
         else:
             ended(command, 0, output[command])
