@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from waterline.evaluation import EvaluationSettings
@@ -159,6 +161,13 @@ def _check_group_size(advantages: Config, n0: int) -> None:
             f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
             f"advantages.k to at most {n0}, or raise allocation.n0."
         )
+
+
+def seed_generators(seed: int) -> None:
+    """The global generators, for pieces such as dropout that draw from them."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    torch.manual_seed(seed)
 
 
 def set_threads(threads: int | None) -> None:

@@ -23,6 +23,7 @@ from waterline.training.assemble import (
     build_task,
     check_settings,
     evaluation_settings,
+    seed_generators,
     set_threads,
 )
 from waterline.training.keeper import RunKeeper
@@ -116,6 +117,7 @@ def _run(
     evaluation: Callable[[Stage, int], Row] | None,
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
+    seed_generators(config["seed"])
     first = is_first_process()
     with _recorded(folder, read, stage) if first else _silent():
         mirror = build(config["logger"]) if first else NoMirror()

@@ -91,7 +91,10 @@ class Stage(pl.LightningModule):
 
     def train_dataloader(self) -> Iterable[Any]:
         """The numbers of the steps still to do; a step looks its prompts up itself."""
-        return DataLoader(range(self.done, self.steps), batch_size=None)  # type: ignore[arg-type]
+        # A loader draws from its generator each time it starts: not from the run's.
+        own = torch.Generator()
+        steps: Any = range(self.done, self.steps)
+        return DataLoader(steps, batch_size=None, generator=own)
 
     def training_step(self, step: int, _: int) -> None:
         step = int(step)

@@ -1,0 +1,91 @@
+import shutil
+
+import pytest
+from training.tiny import differences, record, tiny
+
+from waterline.runs import State
+from waterline.training.keeper import RunKeeper
+from waterline.training.run import train, train_base
+
+
+class Stopped(BaseException):
+    """A kill that the process outlives; nothing but a kill may look like it."""
+
+
+@pytest.fixture(scope="module")
+def whole(base, tmp_path_factory):
+    """The record of a run that was never stopped."""
+    folder = train(*tiny(tmp_path_factory.mktemp("whole"), f"base.path={base}"))
+    assert folder.state() is State.done
+    return record(folder.root)
+
+
+def stop_at(monkeypatch, step, late):
+    """Stops the run at a step, before or after what is written for it."""
+    written = RunKeeper.on_train_batch_end
+
+    def stops(self, trainer, stage, *rest):
+        if stage.done == step and not late:
+            raise Stopped
+        written(self, trainer, stage, *rest)
+        if stage.done == step:
+            raise Stopped
+
+    monkeypatch.setattr(RunKeeper, "on_train_batch_end", stops)
+
+
+def test_a_run_stopped_at_every_step_ends_with_the_same_bits(base, whole, tmp_path, monkeypatch):
+    configs = tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=2")
+    for step in range(1, 10):
+        with monkeypatch.context() as patch, pytest.raises(Stopped):
+            stop_at(patch, step, late=step % 3 == 0)
+            train(*configs)
+    folder = train(*configs)
+    assert folder.state() is State.done
+    assert len(whole["metrics"]) == 10  # the base and nine steps, over two epoch boundaries
+    assert any(row["allocation/waterline"] for row in whole["metrics"][1:])
+    assert any(row["groups/mixed_of_batch"] for row in whole["metrics"][1:])
+    assert differences(record(folder.root), whole) == []
+    aside = list(folder.root.glob("metrics.*.jsonl"))
+    assert aside, "rows beyond a checkpoint are set aside"
+
+
+def test_a_run_that_ended_without_saying_so_is_finished_at_once(base, whole, tmp_path):
+    configs = tiny(tmp_path, f"base.path={base}")
+    folder = train(*configs)
+    folder.set_state(State.running)
+    assert train(*configs).state() is State.done
+    assert differences(record(folder.root), whole) == []
+
+
+def test_the_interval_of_checkpoints_may_change_in_between(base, whole, tmp_path, monkeypatch):
+    every_4 = tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=4")
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        stop_at(patch, 8, late=True)
+        train(*every_4)
+    folder = train(*tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=3"))
+    assert differences(record(folder.root), whole) == []
+
+
+def test_allocations_that_no_checkpoint_reached_are_made_again(base, whole, tmp_path, monkeypatch):
+    configs = tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=4")
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        stop_at(patch, 6, late=True)
+        train(*configs)
+    run = next(tmp_path.rglob("allocation"))
+    # What a kill between the two files of a checkpoint leaves behind.
+    shutil.copy(run / "1-4.parquet", run / "5-8.parquet")
+    folder = train(*configs)
+    assert differences(record(folder.root), whole) == []
+
+
+def test_supervised_training_continues_with_the_same_bits(tmp_path, monkeypatch):
+    short = ("supervised.steps=10", "supervised.checkpoint_every=3")
+    whole, _ = tiny(tmp_path / "a", *short)
+    stopped, _ = tiny(tmp_path / "b", *short)
+    for step in (4, 5, 10):
+        with monkeypatch.context() as patch, pytest.raises(Stopped):
+            stop_at(patch, step, late=False)
+            train_base(stopped)
+    a, b = train_base(whole), train_base(stopped)
+    assert differences(record(a.root), record(b.root)) == []
