@@ -19,7 +19,7 @@ def main(config: DictConfig) -> None:
         if config.stage == "base":
             folder = train_base(plain(config))
         else:
-            folder = train(plain(config), default_config())
+            folder = train(plain(config), default_config(config.seed))
         if is_first_process():
             print(f"{folder.root}: {folder.state()}")
 

@@ -18,11 +18,12 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in container.items()}
 
 
-def default_config() -> dict[str, Any]:
+def default_config(seed: int) -> dict[str, Any]:
     """The same experiment and method as the running Hydra job's, without other overrides.
 
-    What deviates from it names the run's folder.
+    What deviates from it names the run's folder; the seed, to which other settings may refer, has a
+    folder level of its own.
     """
     choices = HydraConfig.get().runtime.choices
     chosen = [f"{group}={choices[group]}" for group in ("experiment", "method")]
-    return plain(hydra.compose("train", overrides=chosen))
+    return plain(hydra.compose("train", overrides=[*chosen, f"seed={seed}"]))
