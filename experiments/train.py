@@ -5,8 +5,9 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
+from waterline.runs import unknown_name
 from waterline.training.commands import job, run_command
-from waterline.training.configuration import default_config, plain
+from waterline.training.configuration import STAGES, default_config, plain
 from waterline.training.ranks import is_first_process
 from waterline.training.run import train, train_base
 
@@ -16,6 +17,8 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 @hydra.main(version_base="1.3", config_path="../conf", config_name="train")
 def main(config: DictConfig) -> None:
     with job():
+        if config.stage not in STAGES:
+            raise unknown_name("stage", config.stage, STAGES)
         if config.stage == "base":
             folder = train_base(plain(config))
         else:
