@@ -86,3 +86,12 @@ def test_bad_batches_are_sentences() -> None:
         Rollouts.from_prompts([2**63], [[1]])
     with pytest.raises(ValueError, match="2 ids and 1 prompts"):
         Rollouts.from_prompts([4, 5], [[1]])
+
+
+def test_the_length_of_a_loss_leaves_prompts_and_observations_out():
+    rollouts = Rollouts.from_prompts([5], [[1, 2, 3]])
+    rollouts = rollouts.grown(np.array([0]), [np.array([4, 5])], Kind.MODEL, sample=np.array([0]))
+    rollouts = rollouts.observed(np.array([1]), [np.array([6, 6, 6])])
+    rollouts = rollouts.grown(np.array([2]), [np.array([7])], Kind.MODEL, sample=np.array([1]))
+    assert rollouts.response(3).tolist() == [4, 5, 6, 6, 6, 7]
+    assert rollouts.model_length(3) == 3

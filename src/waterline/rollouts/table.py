@@ -176,6 +176,10 @@ class Rollouts:
         spans = [self.span(n) for n in self.path(leaf) if self.kind[n] != Kind.PROMPT]
         return np.concatenate([np.zeros(0, dtype=np.int64), *spans])
 
+    def model_length(self, leaf: int) -> int:
+        """Sampled tokens on the path to ``leaf``: those that a loss is taken of."""
+        return sum(len(self.span(n)) for n in self.path(leaf) if self.kind[n] == Kind.MODEL)
+
     def scored(self, nodes: Ints, rewards: Floats, verdicts: Sequence[str]) -> Rollouts:
         """The table with rewards and verdicts for the leaves ``nodes``."""
         new = {int(n): (float(r), v) for n, r, v in zip(nodes, rewards, verdicts, strict=True)}

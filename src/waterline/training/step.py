@@ -79,7 +79,7 @@ def run_step(
 
     advantage = pieces.advantage(torch.from_numpy(leaves.reward), torch.from_numpy(leaves.group))
     weight = torch.from_numpy(plan.weights[row])
-    length = torch.tensor([len(rollouts.response(n)) for n in leaves.node.tolist()])
+    length = torch.tensor([rollouts.model_length(n) for n in leaves.node.tolist()])
     batch = Batch(rollouts, leaves.node, row, advantage, weight, length)
     diagnostics = update(batch)
     clock.lap("update")
