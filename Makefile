@@ -59,7 +59,7 @@ format: $(STAMP)
 # Tables 1 to 9 of SERA. The script knows which of them can be run.
 reproduce-table%: $(STAMP) FORCE
 	@$(PY) experiments/reproduce.py table=$* scale=$(SCALE) launcher=$(LAUNCHER) \
-	  $(if $(SEEDS),seeds=$(SEEDS))
+	  $(if $(SEEDS),'seeds=[$(SEEDS)]')
 
 figures: $(STAMP)
 	@$(PY) experiments/report.py figure=all scale=$(SCALE)

@@ -12,6 +12,7 @@ from rich.console import Console
 from waterline.reporting import compare, load_runs, pass_at_k_table, print_table
 from waterline.reporting.figures import figure3, save
 from waterline.runs import sentence_errors
+from waterline.training.job_watch import JobWatch
 from waterline.training.jobs import Command, run_local
 
 KS = [1, 8, 64, 128]
@@ -20,16 +21,8 @@ console = Console()
 
 
 def run(title: str, commands: list[Command], threads: int) -> None:
-    console.print(f"[bold]{title}[/bold]")
-    began = time.monotonic()
-
-    def ended(command: Command, code: int, output: str) -> None:
-        state = "done" if code == 0 else "[red]failed[/red]"
-        console.print(f"  {state} after {time.monotonic() - began:.0f} s: {' '.join(command)}")
-        if code:
-            console.print(output[-2000:], markup=False, highlight=False)
-
-    run_local(commands, workers=2, threads=threads, ended=ended)
+    with JobWatch(console, title, len(commands)) as watch:
+        run_local(commands, workers=2, threads=threads, ended=watch.ended, told=watch.told)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 Run through `make reproduce-table4`; see conf/reproduce.yaml. What is finished is not run again.
 """
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from waterline.runs import BadInput
 from waterline.training.commands import job, run_command
+from waterline.training.job_watch import JobWatch
 from waterline.training.jobs import Command, run_local, run_slurm
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -24,25 +24,14 @@ def run(config: DictConfig, kind: str, title: str, commands: list[Command]) -> d
 
     ``kind`` is train or evaluate: which resources of ``config.slurm`` a job asks for.
     """
-    console.print(f"\n[bold]{title}[/bold]: {len(commands)} jobs")
-    began, done = time.monotonic(), 0
-
-    def ended(command: Command, code: int, output: str) -> None:
-        nonlocal done
-        done += 1
-        state = "done" if code == 0 else "[red]failed[/red]"
-        minutes = (time.monotonic() - began) / 60
-        console.print(f"  {done}/{len(commands)} {state} at {minutes:.1f} min: {' '.join(command)}")
-        if code:
-            console.print(output[-2000:], markup=False, highlight=False)
-
-    if config.launcher == "local":
-        return run_local(commands, config.workers, config.threads, ended)
-    if config.launcher == "slurm":
-        slurm: Any = OmegaConf.to_container(config.slurm, resolve=True)
-        asked = slurm["options"] | slurm[kind][config.scale]
-        options = {key: value for key, value in asked.items() if value is not None}
-        return run_slurm(commands, options, f"{config.results}/.slurm", ended)
+    with JobWatch(console, f"{title}: {len(commands)} jobs", len(commands)) as watch:
+        if config.launcher == "local":
+            return run_local(commands, config.workers, config.threads, watch.ended, watch.told)
+        if config.launcher == "slurm":
+            slurm: Any = OmegaConf.to_container(config.slurm, resolve=True)
+            asked = slurm["options"] | slurm[kind][config.scale]
+            options = {key: value for key, value in asked.items() if value is not None}
+            return run_slurm(commands, options, f"{config.results}/.slurm", watch.ended)
     raise BadInput(f"launcher={config.launcher}: choose local or slurm.")
 
 
@@ -76,7 +65,7 @@ def reproduce(config: DictConfig) -> None:
     report = ("experiments/report.py", f"scale={config.scale}", f"root={config.results}")
     wanted = [(*report, f"table={config.table}")]
     wanted += [(*report, f"figure={number}") for number in entry.figures]
-    for output in run_local(wanted, 1, config.threads, lambda *_: None).values():
+    for output in run_local(wanted, 1, config.threads).values():
         console.print(output, markup=False, highlight=False)
 
 

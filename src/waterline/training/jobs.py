@@ -14,10 +14,16 @@ from waterline.runs import BadInput
 Command = tuple[str, ...]
 # Called with a command, its return code and what it printed, as each command ends.
 Ended = Callable[[Command, int, str], None]
+# Called with a command and a line that it has printed.
+Told = Callable[[Command, str], None]
 
 
 def run_local(
-    commands: Sequence[Command], workers: int, threads: int, ended: Ended
+    commands: Sequence[Command],
+    workers: int,
+    threads: int,
+    ended: Ended = lambda *_: None,
+    told: Told = lambda *_: None,
 ) -> dict[Command, str]:
     """Runs ``python`` with each command's arguments, ``workers`` at a time; gives their output.
 
@@ -29,20 +35,26 @@ def run_local(
     """
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
 
-    def call(command: Command) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *command], env=os.environ | limits, text=True, check=False,
+    def call(command: Command) -> tuple[int, str]:
+        lines = []
+        with subprocess.Popen(
+            [sys.executable, *command], env=os.environ | limits, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line)
+                told(command, line)
+        return process.returncode, "".join(lines)
 
     output: dict[Command, str] = {}
     with ThreadPoolExecutor(workers) as pool:
         waiting = {pool.submit(call, command): command for command in commands}
         for future in as_completed(waiting):
-            command, result = waiting[future], future.result()
-            ended(command, result.returncode, result.stdout)
-            if result.returncode == 0:
-                output[command] = result.stdout
+            command, (code, printed) = waiting[future], future.result()
+            ended(command, code, printed)
+            if code == 0:
+                output[command] = printed
     return _all_of(commands, output)
 
 
@@ -96,7 +108,10 @@ def run_slurm(
     for command, job in zip(commands, jobs, strict=True):
         try:
             output[command] = job.results()[0]
-        except (submitit.core.utils.UncompletedJobError, submitit.helpers.FailedJobError) as error:
+        except (
+            submitit.core.utils.UncompletedJobError,
+            submitit.core.utils.FailedJobError,
+        ) as error:
             ended(command, 1, str(error))
         else:
             ended(command, 0, output[command])
