@@ -31,7 +31,8 @@ start() {
       echo "$program is missing: install slurmctld, slurmd, slurm-client and munge." >&2; exit 1; }
   done
   if runs slurmctld; then echo "A Slurm already runs in $dir: stop it first." >&2; exit 1; fi
-  rm -rf "${dir:?}"/{state,spool} # a queue of before, a node that was drained
+  # What an earlier start left: its queue, or a node that was drained.
+  if [[ -e $dir/slurm.conf ]]; then rm -rf "${dir:?}"/{state,spool}; fi
   mkdir -p "$dir"/{state,spool,munge}
   chmod 755 "$dir"
   # munged wants to own what leads to its socket, and the key to be nobody else's.

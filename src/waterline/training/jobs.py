@@ -108,10 +108,7 @@ def run_slurm(
     for command, job in zip(commands, jobs, strict=True):
         try:
             output[command] = job.results()[0]
-        except (
-            submitit.core.utils.UncompletedJobError,
-            submitit.core.utils.FailedJobError,
-        ) as error:
+        except submitit.core.utils.UncompletedJobError as error:
             ended(command, 1, str(error))
         else:
             ended(command, 0, output[command])
