@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from waterline.allocation import UniformAllocator
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import SamplingParams
@@ -15,6 +17,10 @@ from waterline.training.metrics import step_metrics
 from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
 from waterline.training.step import Pieces, StepRecord, run_step
 from waterline.training.update import Update
+
+log = logging.getLogger("waterline")
+# The share of training prompts without a success from which on a run is warned.
+_WEAK_BASE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +75,7 @@ class ReinforcementStage(Stage):
             reference=reference,
             ranks=self.ranks,
         )
-        self.totals = {"rollouts": 0, "tokens": 0, "skipped": 0}
+        self.totals = {"rollouts": 0, "tokens": 0, "skipped": 0, "solved_at_first": 0}
         self.record: StepRecord | None = None
         self.skipped = False  # whether the last step had no signal
 
@@ -91,9 +97,24 @@ class ReinforcementStage(Stage):
         self.record = run_step(self.pieces, [self.prompts[i] for i in rows], params, self.update)
         if (step + 1) % self.steps_per_epoch == 0:
             self.pieces.success.end_epoch()
+        if epoch == 0:
+            self.totals["solved_at_first"] += int((self.record.successes > 0).sum())
+            if step + 1 == self.steps_per_epoch:
+                self._warn_of_a_weak_base()
         seconds = time.perf_counter() - began
         self.skipped = not self.record.diagnostics.grad_norms
         return {"epoch": epoch, **step_metrics(self.record, self.totals, self.ranks, seconds)}
+
+    def _warn_of_a_weak_base(self) -> None:
+        """After the first epoch: an allocator that equalises has little to go by."""
+        share = 1 - self.totals["solved_at_first"] / len(self.prompts)
+        if share > _WEAK_BASE and not isinstance(self.pieces.allocator, UniformAllocator):
+            log.warning(
+                "%.0f%% of the training prompts had no success in the first epoch: from such a "
+                "base the waterline can learn more slowly than uniform counts; train it longer, "
+                "raise allocation.n0, or begin with method=maxrl (docs/methods/sera.md says why)",
+                100 * share,
+            )
 
     def run_state(self) -> dict[str, Any]:
         state = super().run_state()
