@@ -1,0 +1,204 @@
+"""The gradient of an update against plain autograd on repeated prompts."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from policies.models import VOCABULARY, pair, plain_logp, tiny
+
+from waterline.losses import PolicyLoss
+from waterline.policies import SharedPrefixLM
+from waterline.rollouts import Finish, Kind, Rollouts
+from waterline.training.non_finite import NonFinite
+from waterline.training.update import Batch, Update
+
+CAP = 9
+NORMALISATIONS = ("token-mean", "seqnorm", "sequence-mean")
+EVERYTHING = {"clip_low": 0.2, "clip_high": 0.28, "dual_clip": 3.0, "kl": "k3", "kl_coef": 0.1,
+              "entropy_coef": 0.05}  # fmt: skip
+
+
+def make_batch(counts, seed=0):
+    """Random prompts and responses of uneven lengths, advantages and weights; some are 0."""
+    rng = np.random.default_rng(seed)
+    prompts = [rng.integers(VOCABULARY, size=size) for size in rng.integers(2, 12, len(counts))]
+    ids = rng.permutation(1000)[: len(counts)] - 500
+    table = Rollouts.from_prompts(ids.tolist(), [p.tolist() for p in prompts])
+    parent = np.repeat(np.arange(len(counts)), counts)
+    spans = [rng.integers(VOCABULARY, size=rng.integers(1, CAP + 1)) for _ in parent]
+    table = table.grown(
+        parent, spans, Kind.MODEL, finish=np.full(len(parent), Finish.STOP, dtype=np.int8),
+        version=0, sample=np.arange(len(parent)),
+        logp=[np.zeros(len(s), dtype=np.float32) for s in spans],
+    )  # fmt: skip
+    node = table.leaf_nodes()
+    advantage = rng.normal(size=len(node)) * rng.integers(0, 4, size=len(node)).clip(max=1)
+    weight = rng.uniform(0.2, 2.0, size=len(counts))[parent]
+    return Batch(
+        table, node, parent, torch.from_numpy(advantage), torch.from_numpy(weight),
+        torch.tensor([len(s) for s in spans]),
+    )  # fmt: skip
+
+
+def responses(model, batch, temperature):
+    """Each response's token log-probabilities and entropies after its own copy of the prompt."""
+    for node, row in zip(batch.node.tolist(), batch.prompt_row.tolist(), strict=True):
+        prompt, span = batch.rollouts.span(row), batch.rollouts.span(node)
+        tokens = torch.from_numpy(np.concatenate([prompt, span]))
+        logp, entropy = plain_logp(model, tokens, temperature)
+        yield logp[-len(span) :], entropy[-len(span) :]
+
+
+def formula(logp, old, reference, entropy, advantage, options):
+    """Token terms as the papers write them."""
+    ratio = (logp - old).exp()
+    loss = -advantage * ratio
+    if "clip_low" in options:
+        clipped = ratio.clamp(1 - options["clip_low"], 1 + options["clip_high"])
+        loss = torch.maximum(loss, -advantage * clipped)
+        if advantage < 0:
+            loss = loss.clamp(max=float(-advantage * options["dual_clip"]))
+    if "kl_coef" in options:
+        loss = loss + options["kl_coef"] * ((reference - logp).exp() - (reference - logp) - 1)
+    return loss - options.get("entropy_coef", 0.0) * entropy
+
+
+def plain_steps(model, reference, batch, normalisation, options, parts, epochs, lr, temperature):
+    """The gradient of every optimizer step, each followed by one of plain descent."""
+    with torch.no_grad():
+        old = [logp for logp, _ in responses(model, batch, temperature)]
+        held = [logp for logp, _ in responses(reference, batch, temperature)]
+    gradients = []
+    for _ in range(epochs):
+        for part in parts:
+            chosen = [r for r, row in enumerate(batch.prompt_row) if row in part]
+            denominator = {
+                "token-mean": sum(len(old[r]) for r in chosen),
+                "seqnorm": len(chosen) * CAP,
+                "sequence-mean": len(chosen),
+            }[normalisation]
+            total = torch.zeros(())
+            for r, (logp, entropy) in enumerate(responses(model, batch, temperature)):
+                if r not in chosen:
+                    continue
+                advantage = batch.advantage[r].float() * batch.weight[r].float()
+                terms = formula(logp, old[r], held[r], entropy, advantage, options)
+                total = total + terms.sum() / (
+                    len(logp) if normalisation == "sequence-mean" else 1
+                )
+            (total / denominator).backward()
+            gradients.append(descend(model, lr))
+    return gradients
+
+
+def descend(model, lr):
+    seen = {}
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            seen[name] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parameter -= lr * seen[name]
+            parameter.grad = None
+    return seen
+
+
+def packed_steps(policy, batch, loss, *, lr=0.0, **options):
+    gradients = []
+
+    def optimize():
+        gradients.append(descend(policy.model, lr))
+        return 1.0
+
+    update = Update(
+        policy=policy, loss=loss, optimize=optimize, backward=torch.Tensor.backward, **options
+    )
+    return gradients, update(batch)
+
+
+def assert_close(ours, plain, tolerance=2e-5):
+    assert len(ours) == len(plain)
+    for mine, theirs in zip(ours, plain, strict=True):
+        scale = max(float(g.abs().max()) for g in theirs.values())
+        assert scale > 0
+        for name, gradient in theirs.items():
+            torch.testing.assert_close(mine[name], gradient, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+@pytest.mark.parametrize("max_tokens", [1, 40, 100_000])
+def test_a_gradient_is_that_of_repeated_prompts_for_every_split(normalisation, max_tokens):
+    plain, policy = pair()
+    batch = make_batch([3, 0, 7, 1, 2])
+    loss = PolicyLoss(normalisation=normalisation, length_cap=CAP)
+    expected = plain_steps(
+        plain, plain, batch, normalisation, {}, [range(5)], epochs=1, lr=0.0, temperature=0.7
+    )
+    ours, seen = packed_steps(policy, batch, loss, max_tokens=max_tokens, temperature=0.7)
+    assert_close(ours, expected)
+    assert seen.tokens == int(batch.length.sum())
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+@pytest.mark.parametrize("max_tokens", [30, 100_000])
+def test_minibatches_and_epochs_keep_the_old_policy_and_the_reference(normalisation, max_tokens):
+    plain, policy = pair("llama")
+    reference = tiny("llama")
+    with torch.no_grad():
+        for parameter in reference.parameters():
+            parameter *= 1.05
+    other = SharedPrefixLM(copy.deepcopy(reference))
+    reference.set_attn_implementation("eager")
+    batch = make_batch([3, 0, 6, 1, 2, 0, 4], seed=1)
+    expected = plain_steps(
+        plain, reference, batch, normalisation, EVERYTHING, [(0, 2, 3), (4, 6)],
+        epochs=2, lr=0.05, temperature=1.0,
+    )  # fmt: skip
+    loss = PolicyLoss(normalisation=normalisation, length_cap=CAP, **EVERYTHING)
+    ours, seen = packed_steps(
+        policy, batch, loss, lr=0.05, minibatches=2, epochs=2, max_tokens=max_tokens,
+        reference=other,
+    )  # fmt: skip
+    assert_close(ours, expected, 2e-4)  # rounding grows from step to step
+    assert len(seen.grad_norms) == 4
+    # Seen before any weight had changed, so against what the engine said: zeros.
+    with torch.no_grad():
+        first = torch.cat([logp for logp, _ in responses(tiny_eager("llama"), batch, 1.0)])
+    assert seen.logp_gap == pytest.approx(float(first.abs().max()), rel=1e-4)
+
+
+def tiny_eager(name):
+    model = tiny(name)
+    model.set_attn_implementation("eager")
+    return model
+
+
+def silent(counts):
+    batch = make_batch(counts)
+    return Batch(batch.rollouts, batch.node, batch.prompt_row, torch.zeros(len(batch.node)).double(),
+                 batch.weight, batch.length)  # fmt: skip
+
+
+def test_a_batch_without_signal_steps_only_where_asked():
+    _, policy = pair()
+    batch = silent([2, 3])
+    ours, seen = packed_steps(policy, batch, PolicyLoss())
+    assert ours == []
+    assert seen.grad_norms == []
+    assert seen.entropy > 0  # diagnostics are of all tokens nevertheless
+    ours, seen = packed_steps(policy, batch, PolicyLoss(), step_on_no_signal=True)
+    assert len(ours) == len(seen.grad_norms) == 1
+    # An entropy bonus acts without advantages.
+    ours, _ = packed_steps(policy, batch, PolicyLoss(entropy_coef=0.1))
+    assert max(float(g.abs().max()) for g in ours[0].values()) > 0
+
+
+def test_a_loss_that_is_no_number_stops_before_any_weight_changes():
+    _, policy = pair()
+    batch = make_batch([2, 3])
+    batch.advantage[1] = float("nan")
+    before = copy.deepcopy(policy.state_dict())
+    with pytest.raises(NonFinite, match="loss is nan") as caught:
+        packed_steps(policy, batch, PolicyLoss(), lr=1.0)
+    assert caught.value.batch["advantage"].isnan().any()
+    assert caught.value.batch["rollouts"]["tokens"].equal(torch.from_numpy(batch.rollouts.tokens))
+    assert all(before[k].equal(v) for k, v in policy.state_dict().items())
