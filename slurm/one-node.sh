@@ -69,8 +69,13 @@ start() {
 stop() {
   # Only the processes of this folder, by the ids that they wrote there.
   if runs slurmctld; then
-    SLURM_CONF=$dir/slurm.conf scancel --me --quiet || true
-    sleep 1
+    export SLURM_CONF=$dir/slurm.conf
+    scancel --me --quiet || true
+    # slurmd would linger for a job that is still being ended.
+    for _ in $(seq 60); do
+      [[ -n $(squeue --noheader 2>/dev/null) ]] || break
+      sleep 1
+    done
   fi
   for program in slurmd slurmctld munged; do
     if runs "$program"; then kill "$(cat "$dir/$program.pid")"; fi
