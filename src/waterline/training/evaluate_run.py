@@ -6,6 +6,7 @@ import logging
 import re
 from pathlib import Path
 
+import torch
 import yaml
 
 from waterline.evaluation import CountsStore, EvaluationSettings, evaluate
@@ -31,7 +32,8 @@ def evaluate_run(
     """Counts of one checkpoint of the run in ``root``, into its ``eval/counts.parquet``.
 
     A base run's policy counts as step 0, where reinforcement learning begins. What was evaluated
-    with the same ``n`` is not sampled again.
+    with the same ``n`` is not sampled again. Runs that were trained on GPUs are evaluated on one where
+    there is one.
 
     Raises:
         BadInput: The folder holds no run, or the run no such checkpoint.
@@ -60,7 +62,9 @@ def evaluate_run(
         )  # fmt: skip
         task = build_task(config)
     step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
-    engine = build(config["engine"], policy=build_policy(config, path))
+    wants_gpu = config["trainer"]["accelerator"] not in ("cpu", "mps")
+    device = "cuda" if wants_gpu and torch.cuda.is_available() else "cpu"
+    engine = build(config["engine"], policy=build_policy(config, path).to(device))
     store = CountsStore(folder.eval / "counts.parquet")
     with folder:
         evaluate(
