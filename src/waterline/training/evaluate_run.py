@@ -32,8 +32,8 @@ def evaluate_run(
     """Counts of one checkpoint of the run in ``root``, into its ``eval/counts.parquet``.
 
     A base run's policy counts as step 0, where reinforcement learning begins. What was evaluated
-    with the same ``n`` is not sampled again. Runs that were trained on GPUs are evaluated on one where
-    there is one.
+    with the same ``n`` is not sampled again. Runs that were trained on GPUs are evaluated on one,
+    where there is one.
 
     Raises:
         BadInput: The folder holds no run, or the run no such checkpoint.
