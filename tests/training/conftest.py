@@ -1,8 +1,8 @@
 import logging
 
 import pytest
-from training.tiny import tiny
 
+from training.tiny import tiny
 from waterline.training.run import train_base
 
 

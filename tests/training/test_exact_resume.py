@@ -1,8 +1,9 @@
 import shutil
+from contextlib import contextmanager
 
 import pytest
-from training.tiny import differences, record, tiny
 
+from training.tiny import differences, record, tiny
 from waterline.runs import State
 from waterline.training.keeper import RunKeeper
 from waterline.training.run import train, train_base
@@ -20,8 +21,9 @@ def whole(base, tmp_path_factory):
     return record(folder.root)
 
 
-def stop_at(monkeypatch, step, late):
-    """Stops the run at a step, before or after what is written for it."""
+@contextmanager
+def stopped_at(monkeypatch, step, late):
+    """The run inside is stopped at a step, before or after what is written for it."""
     written = RunKeeper.on_train_batch_end
 
     def stops(self, trainer, stage, *rest):
@@ -31,14 +33,16 @@ def stop_at(monkeypatch, step, late):
         if stage.done == step:
             raise Stopped
 
-    monkeypatch.setattr(RunKeeper, "on_train_batch_end", stops)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunKeeper, "on_train_batch_end", stops)
+        with pytest.raises(Stopped):
+            yield
 
 
 def test_a_run_stopped_at_every_step_ends_with_the_same_bits(base, whole, tmp_path, monkeypatch):
     configs = tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=2")
     for step in range(1, 10):
-        with monkeypatch.context() as patch, pytest.raises(Stopped):
-            stop_at(patch, step, late=step % 3 == 0)
+        with stopped_at(monkeypatch, step, late=step % 3 == 0):
             train(*configs)
     folder = train(*configs)
     assert folder.state() is State.done
@@ -60,8 +64,7 @@ def test_a_run_that_ended_without_saying_so_is_finished_at_once(base, whole, tmp
 
 def test_the_interval_of_checkpoints_may_change_in_between(base, whole, tmp_path, monkeypatch):
     every_4 = tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=4")
-    with monkeypatch.context() as patch, pytest.raises(Stopped):
-        stop_at(patch, 8, late=True)
+    with stopped_at(monkeypatch, 8, late=True):
         train(*every_4)
     folder = train(*tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=3"))
     assert differences(record(folder.root), whole) == []
@@ -69,8 +72,7 @@ def test_the_interval_of_checkpoints_may_change_in_between(base, whole, tmp_path
 
 def test_allocations_that_no_checkpoint_reached_are_made_again(base, whole, tmp_path, monkeypatch):
     configs = tiny(tmp_path, f"base.path={base}", "training.checkpoint_every=4")
-    with monkeypatch.context() as patch, pytest.raises(Stopped):
-        stop_at(patch, 6, late=True)
+    with stopped_at(monkeypatch, 6, late=True):
         train(*configs)
     run = next(tmp_path.rglob("allocation"))
     # What a kill between the two files of a checkpoint leaves behind.
@@ -84,8 +86,7 @@ def test_supervised_training_continues_with_the_same_bits(tmp_path, monkeypatch)
     whole, _ = tiny(tmp_path / "a", *short)
     stopped, _ = tiny(tmp_path / "b", *short)
     for step in (4, 5, 10):
-        with monkeypatch.context() as patch, pytest.raises(Stopped):
-            stop_at(patch, step, late=False)
+        with stopped_at(monkeypatch, step, late=False):
             train_base(stopped)
     a, b = train_base(whole), train_base(stopped)
     assert differences(record(a.root), record(b.root)) == []

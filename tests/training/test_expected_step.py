@@ -22,7 +22,11 @@ from waterline.training.update import Update
 STOP, RIGHT = 1, "0 1"
 # All responses of up to two tokens from the vocabulary {0, 1}.
 RESPONSES = ((1,), (0, 1), (0, 0))
-PROMPTS = [Prompt(7, "", (0, 0, 1), ""), Prompt(-3, "", (1, 1), ""), Prompt(40, "", (0, 1, 1, 0), "")]
+PROMPTS = [
+    Prompt(7, "", (0, 0, 1), ""),
+    Prompt(-3, "", (1, 1), ""),
+    Prompt(40, "", (0, 1, 1, 0), ""),
+]
 N0, CAP = 2, 2
 
 

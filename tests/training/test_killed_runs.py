@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+
 from training.tiny import ROOT, TINY, differences, record
 
 pytestmark = pytest.mark.slow
@@ -15,6 +16,8 @@ pytestmark = pytest.mark.slow
 # 60 steps are 15 epochs and pass two checkpoints; evaluations take several chunks.
 SETTINGS = ("experiment=maze/laptop", "method=sera", *TINY, "training.steps=60",
             "evaluation.every=15", "evaluation.max_rows=16")  # fmt: skip
+
+TIMEOUT = 3600  # seconds; other work may share the cores
 
 
 def start(results):
@@ -26,7 +29,7 @@ def start(results):
 
 
 def finish(process):
-    output, _ = process.communicate(timeout=600)
+    output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, output
     return output
 

@@ -7,8 +7,8 @@ import sys
 import pandas as pd
 import pytest
 import torch
-from training.tiny import ROOT, TINY, timeless
 
+from training.tiny import ROOT, TINY, timeless
 from waterline.runs import State, read_metrics
 from waterline.runs.folder import RunFolder
 from waterline.training.ranks import Ranks, is_first_process
@@ -17,13 +17,15 @@ from waterline.training.ranks import Ranks, is_first_process
 SETTINGS = ("experiment=maze/laptop", "method=sera", *TINY, "training.steps=8",
             "training.optimizer.eps=1e-3", "training.checkpoint_every=3")  # fmt: skip
 
+TIMEOUT = 3600  # seconds; other work may share the cores
+
 
 def run(results, base, *overrides, expect=0):
     command = [sys.executable, "experiments/train.py", *SETTINGS, f"base.path={base}",
                f"paths.results={results}", *overrides]  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600, check=False
+        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
     assert done.returncode == expect, done.stdout + done.stderr
     return done, RunFolder(next(results.rglob("config.yaml")).parent)
@@ -38,7 +40,9 @@ def allocation(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", [(), ("training.update.minibatches=2", "training.update.epochs=2")])
+@pytest.mark.parametrize(
+    "extra", [(), ("training.update.minibatches=2", "training.update.epochs=2")]
+)
 def test_two_ranks_do_what_one_does(base, tmp_path, extra):
     _, one = run(tmp_path / "one", base, *extra)
     said, two = run(tmp_path / "two", base, "trainer.devices=2", *extra)
@@ -76,7 +80,7 @@ def test_both_stages_in_one_command_and_a_restart_with_another_number_of_ranks(t
     for devices in (2, 1):
         done = subprocess.run(
             [*command, f"trainer.devices={devices}"], cwd=ROOT, env=env, capture_output=True,
-            text=True, timeout=600, check=False,
+            text=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count(": done") == 1

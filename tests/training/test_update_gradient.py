@@ -1,12 +1,13 @@
 """The gradient of an update against plain autograd on repeated prompts."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from policies.models import VOCABULARY, pair, plain_logp, tiny
 
+from policies.models import VOCABULARY, pair, plain_logp, tiny
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import Finish, Kind, Rollouts
@@ -84,9 +85,7 @@ def plain_steps(model, reference, batch, normalisation, options, parts, epochs, 
                     continue
                 advantage = batch.advantage[r].float() * batch.weight[r].float()
                 terms = formula(logp, old[r], held[r], entropy, advantage, options)
-                total = total + terms.sum() / (
-                    len(logp) if normalisation == "sequence-mean" else 1
-                )
+                total = total + terms.sum() / (len(logp) if normalisation == "sequence-mean" else 1)
             (total / denominator).backward()
             gradients.append(descend(model, lr))
     return gradients
@@ -174,8 +173,7 @@ def tiny_eager(name):
 
 def silent(counts):
     batch = make_batch(counts)
-    return Batch(batch.rollouts, batch.node, batch.prompt_row, torch.zeros(len(batch.node)).double(),
-                 batch.weight, batch.length)  # fmt: skip
+    return replace(batch, advantage=torch.zeros_like(batch.advantage))
 
 
 def test_a_batch_without_signal_steps_only_where_asked():

@@ -20,7 +20,7 @@ from waterline.tasks.task import Task
 from waterline.training.checkpoints import load_checkpoint
 from waterline.training.ranks import Ranks
 from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
-from waterline.training.stage import OptimizerSettings
+from waterline.training.stage import OptimizerSettings, check_steps
 from waterline.training.step import Pieces
 from waterline.training.supervised import DemonstratedTask, SupervisedStage
 
@@ -85,6 +85,8 @@ def check_settings(config: Config, task: Task) -> None:
         for room in ("success", "advantages", "losses", "logger"):
             build(config[room])
         OptimizerSettings(**settings["optimizer"])
+        UpdateSettings(**settings["update"])
+        check_steps(settings["steps"])
         evaluation_settings(config)
         require_whole_batches(len(task.splits["train"]), settings["batch"])
         require_split(task, config["evaluation"]["split"])

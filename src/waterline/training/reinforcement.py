@@ -32,6 +32,13 @@ class UpdateSettings:
     max_tokens: int = 16384
     step_on_no_signal: bool = False
 
+    def __post_init__(self) -> None:
+        if min(self.minibatches, self.epochs, self.max_tokens) < 1:
+            raise ValueError(
+                f"training.update has minibatches={self.minibatches}, epochs={self.epochs} and "
+                f"max_tokens={self.max_tokens}: each at least 1."
+            )
+
 
 class ReinforcementStage(Stage):
     """One :func:`run_step` per training step over the split ``train``.

@@ -72,8 +72,7 @@ class Stage(pl.LightningModule):
         self.done = 0
         self.row: Row = {}
         self.ranks = Ranks()
-        if steps < 1:
-            raise ValueError(f"training steps={steps}: at least 1.")
+        check_steps(steps)
 
     def take_step(self, step: int) -> Row:
         """Does step ``step`` (from 0) and gives its metrics."""
@@ -150,6 +149,12 @@ class Stage(pl.LightningModule):
         optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         set_rng_state(state["rng"])
+
+
+def check_steps(steps: int) -> None:
+    """Raise ValueError for a run without a step."""
+    if steps < 1:
+        raise ValueError(f"training has steps={steps}: give at least 1.")
 
 
 def rows_at(n: int, batch: int, seed: int, step: int) -> tuple[int, list[int]]:
