@@ -1,0 +1,351 @@
+"""The commands as a user types them: what they refuse, what they say, what a second call does."""
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import torch
+from hydra.core.global_hydra import GlobalHydra
+
+from training.tiny import ROOT, TINY, compose, record, tiny
+from waterline.reporting import METRICS
+from waterline.rollouts import Finish, Kind
+from waterline.runs import BadInput, State, read_metrics
+from waterline.training import update as update_module
+from waterline.training.evaluate_run import evaluate_run
+from waterline.training.run import train, train_base
+
+RUN = ("experiment=maze/laptop", "method=sera", *TINY)
+
+
+@pytest.fixture
+def command(monkeypatch, capfd):
+    """Calls an experiment's script in this process; gives its exit status, stdout and stderr."""
+    monkeypatch.chdir(ROOT)
+
+    def call(script, *arguments):
+        monkeypatch.setattr(sys, "argv", [f"experiments/{script}.py", *arguments])
+        GlobalHydra.instance().clear()
+        capfd.readouterr()
+        try:
+            runpy.run_path(f"experiments/{script}.py", run_name="__main__")
+            status = 0
+        except SystemExit as end:
+            status = end.code
+        return status, *capfd.readouterr()
+
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # so that it is put back
+    return call
+
+
+def one_sentence(result):
+    status, out, err = result
+    assert status == 2, out + err
+    lines = err.splitlines()
+    assert len(lines) == 1, err
+    assert lines[0].startswith("error: ")
+    assert lines[0].endswith(".")
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), r"lacks experiment= \(.*maze/laptop.*\) and method= \(.*sera\)"),
+        (("experiment=maze/laptop",), "lacks method="),
+        ((*RUN, "method=serra"), "no method 'serra': did you mean 'sera'"),
+        ((*RUN, "method=maxrl,serra", "-m"), "no method 'serra'"),
+        ((*RUN, "experiment=maze/labtop"), "did you mean 'maze/laptop'"),
+        ((*RUN, "losses=seqnrm"), "did you mean 'seqnorm'"),
+        (
+            (*RUN, "trainning.steps=1"),
+            "'trainning.steps': did you mean 'training.steps'",
+        ),
+        ((*RUN, "training.lr=1"), "did you mean 'training.optimizer.lr'"),
+        ((*RUN, "training.steps=a=b"), "cannot be read"),
+        ((*RUN, "task.size=8"), "odd size"),
+        ((*RUN, "allocation.n_max=3"), "n_max=3 times 8 prompts is 24 rollouts"),
+        ((*RUN, "base.path=/nowhere.pt"), "/nowhere.pt is missing"),
+        ((*RUN, "base.train_if_missing=false"), "base checkpoint .* is missing.*stage=base"),
+        ((*RUN, "task.train=30"), "set its size to 24 or 32"),
+    ],
+)
+def test_training_refuses_in_one_sentence(command, tmp_path, arguments, said):
+    assert re.search(said, one_sentence(command("train", f"paths.results={tmp_path}", *arguments)))
+
+
+def test_a_fresh_process_says_the_same(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "experiments/train.py", "method=serra", "experiment=maze/laptop"],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert "'sera'" in one_sentence((done.returncode, done.stdout, done.stderr))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished tiny run with its base."""
+    results = tmp_path_factory.mktemp("results")
+    return train(*tiny(results, "training.steps=4", "training.log_every=1"))
+
+
+def base_of(run):
+    return run.root.parents[2] / "base" / "seed-0"
+
+
+def test_evaluation_refuses_in_one_sentence(command, run):
+    there = f"run={run.root}"
+    for arguments, said in [
+        ((), "run has no value"),
+        (("run=/nowhere",), "/nowhere holds no run"),
+        ((there, "checkpoint=7"), r"no checkpoint '7'.*\(0, 4\)"),
+        ((there, "checkpoint=first"), "no checkpoint 'first'"),
+        ((there, "split=dve"), "split 'dve'"),
+        ((there, "n=4", "ks=[8]"), "Pass@8 needs more than n=4"),
+    ]:
+        assert re.search(said, one_sentence(command("evaluate", *arguments)))
+
+
+def test_reproduction_and_report_refuse_in_one_sentence(command, tmp_path):
+    root = f"results={tmp_path}"
+    assert "table has no value" in one_sentence(command("reproduce"))
+    assert "Table 77" in one_sentence(command("reproduce", "table=77", root))
+    assert "scale=big" in one_sentence(command("reproduce", "table=4", "scale=big", root))
+    assert "launcher=cloud" in one_sentence(command("reproduce", "table=4", "launcher=cloud", root))
+    assert "holds no run" in one_sentence(command("report", "table=4", f"root={tmp_path}"))
+
+
+def test_evaluating_prints_the_counts_and_does_not_sample_twice(command, run):
+    before = record(run.root)["counts"]
+    arguments = (f"run={run.root}", "split=test", "n=6", "checkpoint=4")
+    status, out, err = command("evaluate", *arguments)
+    assert (status, err) == (0, "")
+    assert "Pass@4" in out
+    assert "Pass@8" not in out
+    counts = record(run.root)["counts"]
+    assert [row for row in counts if row["split"] == "dev"] == before
+    test = [row for row in counts if row["split"] == "test"]
+    assert [row["n"] for row in test] == [6] * 8
+    changed = (run.eval / "counts.parquet").stat().st_mtime_ns
+    command("evaluate", *arguments)
+    assert (run.eval / "counts.parquet").stat().st_mtime_ns == changed
+
+
+def test_two_checkpoints_meet_the_same_uniforms(run):
+    """The base policy is the run's step 0: evaluated in either folder, its counts are equal."""
+    here = evaluate_run(run.root, checkpoint=0, split="test", n=8).counts(0, "test")
+    base = evaluate_run(base_of(run), split="test", n=8).counts(0, "test")
+    pd.testing.assert_frame_equal(here, base)
+    assert here["c"].sum() > 0
+
+
+def test_a_finished_run_is_not_run_again(command, run):
+    before = record(run.root)
+    arguments = ("training.steps=4", "training.log_every=1", f"paths.results={run.root.parents[3]}")
+    status, out, err = command("train", *RUN, *arguments)
+    assert (status, out, err) == (0, f"{run.root}: done\n", "")
+    assert record(run.root) is not before
+    assert [p.name for p in run.root.parents[1].iterdir()] == [run.root.parent.name]
+
+
+def test_the_console_keeps_to_the_run(command, tmp_path, run):
+    base = base_of(run) / "checkpoints" / "final.pt"
+    status, out, err = command(
+        "train", *RUN, f"paths.results={tmp_path}", f"base.path={base}", "training.steps=2"
+    )
+    assert status == 0
+    assert err == ""
+    assert all(" step " in line or line.endswith(": done") for line in out.splitlines())
+
+
+def test_a_folder_of_other_settings_is_left_as_it_is(run, tmp_path):
+    config, default = tiny(run.root.parents[3], "training.steps=4", "training.log_every=1")
+    other, _ = tiny(run.root.parents[3], "supervised.steps=101")
+    with pytest.raises(BadInput, match="other settings"):
+        train_base(other)
+    run.set_state(State.running)
+    provenance = run.provenance.read_text()
+    changed = json.loads(provenance) | {"identity": "of another"}
+    run.provenance.write_text(json.dumps(changed))
+    with pytest.raises(BadInput, match="other settings"):
+        train(config, default)
+    assert run.state() is State.running
+    run.provenance.write_text(provenance)
+    run.set_state(State.done)
+
+
+def test_training_writes_the_documented_names_and_no_others(run):
+    written = {
+        re.sub(r"@\d+$", "@{K}", name)
+        for folder in (run.root, base_of(run))
+        for row in read_metrics(folder / "metrics.jsonl")
+        for name in row
+    }
+    assert written <= set(METRICS)
+    # These belong to pieces that the maze task does not have.
+    assert set(METRICS) - written <= {"grad/cosine_ce", "rollouts"}
+
+
+class EmptyEngine:
+    """An engine with a fault: its responses have no token, not even the stop token."""
+
+    def __init__(self, policy):
+        self.policy = policy
+
+    def sync(self, named_tensors, version):
+        self.version = version
+
+    def extend(self, rollouts, at_nodes, counts, params):
+        parent = at_nodes.repeat(counts)
+        return rollouts.grown(
+            parent, [parent[:0]] * len(parent), Kind.MODEL, version=0,
+            finish=(0 * parent + Finish.STOP).astype("int8"), sample=0 * parent,
+            logp=[torch.zeros(0).numpy()] * len(parent),
+        )  # fmt: skip
+
+
+def test_a_response_without_a_token_is_refused(run, tmp_path):
+    sys.modules.setdefault("empty_engine", sys.modules[__name__])
+    base = base_of(run) / "checkpoints" / "final.pt"
+    configs = tiny(tmp_path, f"base.path={base}", "evaluation.every=0",
+                   "engine._target_=empty_engine.EmptyEngine")  # fmt: skip
+    with pytest.raises(BadInput, match=r"has no token.*stop token") as caught:
+        train(*configs)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_saves_the_batch(
+    command, run, tmp_path, monkeypatch
+):
+    base = base_of(run) / "checkpoints" / "final.pt"
+    loss = update_module.PolicyLoss.__call__
+
+    def breaks(self, **tensors):
+        return loss(self, **tensors) * float("nan")
+
+    monkeypatch.setattr(update_module.PolicyLoss, "__call__", breaks)
+    said = one_sentence(command("train", *RUN, f"paths.results={tmp_path}", f"base.path={base}"))
+    file = next(tmp_path.rglob("nan-batch-step-*.pt"))
+    assert str(file) in said
+    assert "loss is nan at step" in said
+    saved = torch.load(file, weights_only=True)
+    start = torch.load(base, weights_only=True)["policy"]
+    assert all(saved["policy"][name].equal(tensor) for name, tensor in start.items())
+    assert len(saved["advantage"]) == len(saved["weight"]) == len(saved["node"]) == 64
+    assert saved["rollouts"]["tokens"].numel() > 0
+    status = json.loads(next(tmp_path.rglob("sera/*/*/status.json")).read_text())
+    assert status["state"] == "failed"
+    assert status["message"] in said
+    log = next(tmp_path.rglob("sera/*/*/log.txt"))
+    assert log.exists()
+
+
+def test_a_step_without_signal_is_told_counted_and_skipped(run, tmp_path, caplog, monkeypatch):
+    hopeless = ("supervised.steps=1", "training.steps=5", "evaluation.every=0")
+    with caplog.at_level("WARNING", logger="waterline"):
+        folder = train(*tiny(tmp_path, *hopeless))
+    rows = read_metrics(folder.metrics)
+    assert [row["grad/skipped"] for row in rows] == [1, 2, 3, 4, 5]
+    assert all(row["grad/norm"] is None for row in rows)
+    told = [r.getMessage() for r in caplog.records if "had no signal" in r.getMessage()]
+    assert len(told) == 3  # the first, second and fourth
+    assert "training.step_on_no_signal=true" in told[0]
+    start = torch.load(base_checkpoint(tmp_path), weights_only=True)["policy"]
+    end = torch.load(folder.checkpoints / "final.pt", weights_only=True)["policy"]
+    assert all(end[name].equal(tensor) for name, tensor in start.items())
+
+    folder = train(*tiny(tmp_path, *hopeless, "training.step_on_no_signal=true"))
+    rows = read_metrics(folder.metrics)
+    assert [row["grad/skipped"] for row in rows] == [0] * 5
+    end = torch.load(folder.checkpoints / "final.pt", weights_only=True)["policy"]
+    # Weight decay acts without a gradient.
+    assert not all(end[name].equal(tensor) for name, tensor in start.items())
+
+
+def base_checkpoint(results):
+    return next(results.rglob("base/seed-0/checkpoints/final.pt"))
+
+
+def test_the_mirror_writes_the_same_rows_under_one_id(run, tmp_path):
+    pytest.importorskip("wandb")
+    from wandb.proto import wandb_internal_pb2 as proto
+    from wandb.sdk.internal.datastore import DataStore
+
+    base = base_of(run) / "checkpoints" / "final.pt"
+    settings = ("logger=wandb", f"base.path={base}", "training.steps=2")
+    folder = train(*tiny(tmp_path, *settings))
+    folder.set_state(State.running)  # a restart, as after a requeue
+    train(*tiny(tmp_path, *settings))
+    files = sorted(folder.root.rglob("run-*.wandb"))
+    assert len(files) == 2
+    ids, names = set(), set()
+    for file in files:
+        store = DataStore()
+        store.open_for_scan(str(file))
+        while (data := store.scan_data()) is not None:
+            entry = proto.Record.FromString(data)
+            if entry.HasField("run"):
+                ids.add(entry.run.run_id)
+            for item in entry.history.item:
+                names.add(item.key or "/".join(item.nested_key))
+    assert len(ids) == 1
+    logged = {name for row in read_metrics(folder.metrics) for name in row}
+    assert logged == {name for name in names if not name.startswith("_")}
+
+
+@pytest.mark.slow
+def test_a_table_is_reproduced_once_and_a_second_call_runs_nothing(tmp_path):
+    overrides = ",".join(o for o in TINY if not o.startswith("evaluation.ks"))
+    arguments = [
+        sys.executable, "experiments/reproduce.py", "table=4", "seeds=[0,1]", "n=8",
+        f"results={tmp_path}", f"overrides=[{overrides},'evaluation.ks=[1,8]']",
+    ]  # fmt: skip
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+
+    def call():
+        done = subprocess.run(
+            arguments, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    first = call()
+    assert "SERA" in first
+    runs = {f.parent for f in tmp_path.rglob("config.yaml")}
+    assert len(runs) == 2 + 2 * 5
+    tables = list(tmp_path.rglob("*.md"))
+    assert tables
+    written = {f: f.stat().st_mtime_ns for r in runs for f in r.rglob("*.pt")}
+    call()
+    assert {f: f.stat().st_mtime_ns for r in runs for f in r.rglob("*.pt")} == written
+
+
+@pytest.mark.slow
+def test_a_sweep_goes_on_after_a_bad_job(command, tmp_path, run):
+    base = base_of(run) / "checkpoints" / "final.pt"
+    settings = [s for s in RUN if not s.startswith(("method", "allocation.n0", "allocation.n_max"))]
+    status, _, err = command(
+        "train", "-m", *settings, "method=maxrl,sera", "allocation.n0=8,16",
+        "allocation.n_max=12,32", "seed=0,1", "training.steps=2", f"paths.results={tmp_path}",
+        f"base.path={base}", f"hydra.sweep.dir={tmp_path}/multirun",
+    )  # fmt: skip
+    # SERA with n0=16 and n_max=12 cannot meet its budget; MaxRL does not read n_max.
+    assert status == 2
+    assert err.strip().splitlines()[-1].startswith("error: allocation.n_max=12")
+    done = sorted(
+        f.parent.relative_to(tmp_path / "maze-laptop").as_posix()
+        for f in tmp_path.rglob("config.yaml")
+        if "multirun" not in f.parts
+    )
+    assert len(done) == 2 * 2 + 2 * 3
+    assert len({d for d in done if d.startswith("maxrl")}) == 4
+
+
+def test_names_of_a_config_are_those_of_the_folders():
+    assert compose()["experiment"] == "maze-laptop"
