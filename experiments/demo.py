@@ -15,7 +15,7 @@ from waterline.runs import sentence_errors
 from waterline.training.job_watch import JobWatch
 from waterline.training.jobs import Command, run_local
 
-KS = [1, 8, 64, 128]
+KS = [1, 8, 32, 64]
 COMMON = ("experiments/train.py", "experiment=maze/demo")
 console = Console()
 
