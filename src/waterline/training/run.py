@@ -158,9 +158,10 @@ def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
             )
             folder.set_state(State.failed, step=stage.done, message=message)
             raise BadInput(message) from error
-        except (KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit) as signal:
             folder.set_state(State.preempted, step=stage.done)
-            raise
+            # Lightning's SIGTERM ends with status 0, which would read as success.
+            raise KeyboardInterrupt from signal
         except BaseException as error:
             message = str(error) or type(error).__name__
             folder.set_state(State.failed, step=stage.done, message=message)
