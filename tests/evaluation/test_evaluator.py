@@ -109,6 +109,16 @@ def test_responses_end_as_the_task_says(engine, task, tmp_path):
     assert np.all(np.array(recording.calls[0][1]) == 6)
 
 
+def test_counts_of_other_sampling_are_never_taken_for_those_asked_for(engine, task, tmp_path):
+    store = CountsStore(tmp_path / "c")
+    first = counts(engine, task, store)
+    with pytest.raises(BadInput, match=r"sampled with .*'temperature': 1.0.*asked for"):
+        counts(engine, task, store, temperature=5.0)
+    with pytest.raises(BadInput, match="'seed': 1"):
+        counts(engine, task, store, seed=1)
+    pd.testing.assert_frame_equal(counts(engine, task, store), first)
+
+
 @pytest.mark.parametrize("split", ["test", "dve"])
 def test_a_split_without_prompts_is_refused(engine, task, tmp_path, split):
     store = CountsStore(tmp_path / "c")

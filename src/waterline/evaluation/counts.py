@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from waterline.runs import atomic_write
+from waterline.runs import BadInput, atomic_write
 
 COLUMNS = ("step", "split", "prompt", "n", "c")
 _TYPES = {"step": "int64", "split": "str", "prompt": "int64", "n": "int64", "c": "int64"}
@@ -43,6 +45,24 @@ class CountsStore:
         rows = self.counts(step, split)
         done = set(rows.loc[rows["n"] == n, "prompt"].tolist())
         return [p for p in prompts if p not in done]
+
+    def use_sampling(self, split: str, sampling: dict[str, Any]) -> None:
+        """Notes how ``split`` is sampled: temperature, top_p, top_k and seed.
+
+        Raises:
+            BadInput: The counts on this split were sampled differently.
+        """
+        file = self.path.with_name(f"{self.path.stem}-sampling.json")
+        noted = json.loads(file.read_text()) if file.exists() else {}
+        if noted.setdefault(split, sampling) != sampling:
+            raise BadInput(
+                f"{self.path} holds counts on {split} sampled with {noted[split]}, asked for "
+                f"{sampling}: evaluate with the same settings, or move {self.path.parent} away."
+            )
+        self._note(file, noted)
+
+    def _note(self, file: Path, noted: dict[str, Any]) -> None:
+        atomic_write(file, json.dumps(noted, indent=2) + "\n")
 
     def write(self, step: int, split: str, prompt: Ints, n: Ints, c: Ints) -> None:
         """Adds or replaces rows."""

@@ -39,6 +39,9 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         if self.n < 1 or self.max_rows < 1:
             raise ValueError(f"evaluation n={self.n}, max_rows={self.max_rows}: both at least 1.")
+        SamplingParams(
+            key=0, max_tokens=1, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k
+        )
 
 
 class Sampler(Protocol):
@@ -62,9 +65,14 @@ def evaluate(
 
     Prompts are sampled in chunks of about ``max_rows`` responses; what the store holds already is
     not sampled again, so that a restarted evaluation goes on where it was, with the same samples.
+
+    Raises:
+        BadInput: The split is empty, or the store's counts were sampled with other settings.
     """
     require_split(task, split)
     by_id = {p.id: p for p in task.splits[split]}
+    sampling = ("temperature", "top_p", "top_k", "seed")
+    store.use_sampling(split, {name: getattr(settings, name) for name in sampling})
     missing = store.missing(step, split, list(by_id), settings.n)
     params = SamplingParams(
         key=stream_key(settings.seed, f"evaluation/{split}", 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from waterline.evaluation import CountsStore
 from waterline.rollouts import Engine, Rollouts, SamplingParams
@@ -35,6 +36,10 @@ class RankedCounts(CountsStore):
         """As rank 0 sees it, since a file system may show the others an older file."""
         seen: list[int] = self.ranks.gather(super().missing(step, split, prompts, n))[0]
         return seen
+
+    def _note(self, file: Path, noted: dict[str, Any]) -> None:
+        if self.ranks.rank == 0:
+            super()._note(file, noted)
 
     def write(self, step: int, split: str, prompt: Ints, n: Ints, c: Ints) -> None:
         """Adds or replaces rows, on rank 0."""
