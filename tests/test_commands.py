@@ -189,8 +189,7 @@ def test_training_writes_the_documented_names_and_no_others(run):
         for name in row
     }
     assert written <= set(METRICS)
-    # These belong to pieces that the maze task does not have.
-    assert set(METRICS) - written <= {"grad/cosine_ce", "rollouts"}
+    assert set(METRICS) - written == set()
 
 
 class EmptyEngine:

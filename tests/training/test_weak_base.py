@@ -3,8 +3,8 @@
 import logging
 
 import pytest
-from training.tiny import tiny
 
+from training.tiny import tiny
 from waterline.training.run import train
 
 WEAK = ("supervised.steps=1", "training.steps=4", "evaluation.every=0")

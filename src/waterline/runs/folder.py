@@ -117,7 +117,8 @@ class RunFolder:
         if held != identity:
             raise BadInput(
                 f"{self.root} holds a run of other settings ({held}, asked for {identity}): see "
-                "its config.yaml, and move it away or restore its settings."
+                "its config.yaml, and restore its settings, move it away, or write elsewhere with "
+                "paths.results=."
             )
 
     def set_state(self, state: State | str, **details: Any) -> None:

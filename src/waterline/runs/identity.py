@@ -23,6 +23,9 @@ IGNORED: tuple[str, ...] = (
     "supervised.checkpoint_every",
     "supervised.log_every",
     "base.train_if_missing",
+    "engine.max_rows",
+    "engine.max_prefill_tokens",
+    "training.update.max_tokens",
 )
 
 # Settings that stand in a piece's node but are read by the training step rather than by the piece.

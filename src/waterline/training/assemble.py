@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from waterline.allocation import Request
 from waterline.evaluation import EvaluationSettings
 from waterline.evaluation.evaluator import require_split
 from waterline.policies import SharedPrefixLM
+from waterline.rollouts import SamplingParams
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.tasks.batches import require_whole_batches
 from waterline.tasks.task import Task
@@ -80,6 +82,7 @@ def check_settings(config: Config, task: Task) -> None:
     Raises:
         BadInput: A piece or setting of reinforcement learning or its evaluation is wrong.
     """
+    check_numbers(config)
     settings, n0 = config["training"], config["allocation"]["n0"]
     with as_bad_input():
         for room in ("success", "advantages", "losses", "logger"):
@@ -90,7 +93,11 @@ def check_settings(config: Config, task: Task) -> None:
         evaluation_settings(config)
         require_whole_batches(len(task.splits["train"]), settings["batch"])
         require_split(task, config["evaluation"]["split"])
-        _check_budget(build(config["allocation"]), settings["batch"], n0)
+        SamplingParams(key=0, max_tokens=1, temperature=settings["temperature"])
+        allocator = build(config["allocation"])
+        _check_budget(allocator, settings["batch"], n0)
+        half = np.full(settings["batch"], 0.5)
+        allocator.start(Request(p=half, known=np.ones(len(half), dtype=bool), n0=n0))
         _check_group_size(config["advantages"], n0)
 
 
@@ -139,6 +146,29 @@ def build_reinforcement(config: Config, task: Task, base: Path) -> Reinforcement
         )
 
 
+def check_numbers(config: Config) -> None:
+    """The whole numbers of both stages, and the device.
+
+    Raises:
+        BadInput: One is none, or there is no GPU where one is asked for.
+    """
+    if not isinstance(config["seed"], int):
+        raise BadInput(f"seed={config['seed']}: must be a whole number.")
+    paths = ["allocation.n0"]
+    for stage in ("training", "supervised"):
+        paths += [f"{stage}.{key}" for key in ("batch", "steps", "checkpoint_every", "log_every")]
+    for path in paths:
+        section, key = path.split(".")
+        value = config[section][key]
+        if not isinstance(value, int) or value < 1:
+            raise BadInput(f"{path}={value}: must be a whole number of at least 1.")
+    if config["trainer"]["accelerator"] in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise BadInput(
+            "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
+            "trainer.devices=1, or run where there is one."
+        )
+
+
 def _check_budget(allocator: Any, batch: int, n0: int) -> None:
     """A budget that cannot be met is found now, not when the first epoch is over."""
     n_min, n_max = getattr(allocator, "n_min", None), getattr(allocator, "n_max", None)
@@ -149,10 +179,6 @@ def _check_budget(allocator: Any, batch: int, n0: int) -> None:
         )
     if n_min is not None and n_min > n0:
         raise BadInput(f"allocation.n_min={n_min} is above n0={n0}: lower it to at most n0.")
-    if n0 < 2:
-        raise BadInput(
-            f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
-        )
 
 
 def _check_group_size(advantages: Config, n0: int) -> None:
@@ -162,6 +188,11 @@ def _check_group_size(advantages: Config, n0: int) -> None:
         raise BadInput(
             f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
             f"advantages.k to at most {n0}, or raise allocation.n0."
+        )
+    alone = build(advantages)(torch.ones(1), torch.zeros(1, dtype=torch.int64)) if n0 < 2 else None
+    if alone is not None and not alone.any():
+        raise BadInput(
+            f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
         )
 
 

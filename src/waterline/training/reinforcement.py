@@ -110,7 +110,11 @@ class ReinforcementStage(Stage):
                 self._warn_of_a_weak_base()
         seconds = time.perf_counter() - began
         self.skipped = not self.record.diagnostics.grad_norms
-        return {"epoch": epoch, **step_metrics(self.record, self.totals, self.ranks, seconds)}
+        return {
+            "epoch": epoch,
+            "lr": self.settings.lr_at(step, self.steps),
+            **step_metrics(self.record, self.totals, self.ranks, seconds),
+        }
 
     def _warn_of_a_weak_base(self) -> None:
         """After the first epoch: an allocator that equalises has little to go by."""

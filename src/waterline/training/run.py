@@ -21,6 +21,7 @@ from waterline.training.assemble import (
     build_reinforcement,
     build_supervised,
     build_task,
+    check_numbers,
     check_settings,
     evaluation_settings,
     seed_generators,
@@ -47,6 +48,7 @@ def train_base(config: Config, task: Task | None = None) -> RunFolder:
 
     ``task`` is that of the configuration, for who has built it already.
     """
+    check_numbers(config)
     read = supervised_config(config)
     folder = base_folder(config)
     if folder.state() is State.done:
@@ -64,6 +66,7 @@ def train(config: Config, default: Config) -> RunFolder:
     ``default`` is the configuration of the same experiment and method without overrides: the
     folder's name tells the difference.
     """
+    check_numbers(config)
     folder = run_folder(config, default)
     if folder.state() is State.done:
         folder.check_identity(identity(config))
