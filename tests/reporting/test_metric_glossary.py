@@ -2,12 +2,12 @@ import pytest
 
 from waterline.reporting import METRICS, glossary, metric
 
-STEP = "step epoch rollouts rollouts/total rollouts/tokens rollouts/total_tokens reward/mean"
+STEP = "step epoch rollouts/total rollouts/tokens rollouts/total_tokens reward/mean"
 GROUPS = "groups/mixed_of_active groups/mixed_of_batch groups/mixed_per_second"
 ALLOCATION = (
     "active_fraction waterline count_min count_median count_max kappa_min kappa_mean kappa_spread"
 )
-UPDATE = "policy/entropy response/length grad/norm grad/skipped grad/cosine_ce engine/logp_gap"
+UPDATE = "policy/entropy response/length grad/norm grad/skipped engine/logp_gap"
 LOSS = "loss/value lr"
 TIME = "time/allocate time/sample time/verify time/update time/step"
 DESIGN = [

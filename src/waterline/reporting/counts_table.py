@@ -10,7 +10,7 @@ from waterline.evaluation import pass_at_k, questions_interval
 
 
 def print_counts(console: Console, counts: pd.DataFrame, split: str, ks: Sequence[int]) -> None:
-    """Print Pass@K in percent with its *questions* interval for each step evaluated on ``split``."""
+    """Print Pass@K in percent with its *questions* interval, a row per step evaluated."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("Step", "Prompts × responses", *(f"Pass@{k}" for k in ks)):
         table.add_column(name, justify="right")
@@ -25,4 +25,6 @@ def print_counts(console: Console, counts: pd.DataFrame, split: str, ks: Sequenc
             cells.append(f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]")
         table.add_row(str(step), f"{len(rows)} × {n.min()}", *cells)
     console.print(table, highlight=False)
-    console.print(f"{split} split; 95% intervals over questions, this checkpoint fixed.", style="dim")
+    console.print(
+        f"{split} split; 95% intervals over questions, this checkpoint fixed.", style="dim"
+    )

@@ -29,7 +29,6 @@ class Metric:
 _ROWS = (
     ("step", "Training step", "1", "sampled batches so far; the clock of a run"),
     ("epoch", "Epoch", "1", "passes over the training prompts finished so far"),
-    ("rollouts", "Rollouts per step", "responses", "responses sampled in this step"),
     ("rollouts/total", "Rollouts", "responses", "responses sampled since the run began"),
     (
         "rollouts/tokens",
@@ -131,12 +130,6 @@ _ROWS = (
         "Skipped updates",
         "steps",
         "steps since the run began whose batch had no signal, so that the optimizer was left alone",
-    ),
-    (
-        "grad/cosine_ce",
-        "Cosine to the exact gradient",
-        "1",
-        "cosine between the sampled gradient and the exact cross-entropy gradient (SERA, Eq. 47)",
     ),
     (
         "engine/logp_gap",

@@ -40,10 +40,6 @@ class SamplingParams:
         if self.top_k < 0:
             raise ValueError(f"sampling top_k={self.top_k}: must be 0 (off) or positive.")
 
-    @property
-    def truncates(self) -> bool:
-        return self.top_p < 1 or self.top_k > 0
-
 
 def kept_probabilities(log_probs: Tensor, params: SamplingParams) -> Tensor:
     """(R, V) probabilities, those of the tokens outside top-k and top-p set to 0.
