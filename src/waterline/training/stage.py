@@ -118,6 +118,8 @@ class Stage(pl.LightningModule):
         self.ranks.sum_gradients(parameters)
         for group in optimizer.param_groups:
             group["lr"] = self.settings.lr_at(self.done, self.steps)
+        # The scaler makes its state with the first loss, and this step may have had none.
+        self.scaler.scale(torch.zeros((), device=self.device))
         self.scaler.unscale_(optimizer)
         clip = self.settings.grad_clip
         norm = torch.nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
