@@ -74,6 +74,15 @@ def one_sentence(result):
         ((*RUN, "base.path=/nowhere.pt"), "/nowhere.pt is missing"),
         ((*RUN, "base.train_if_missing=false"), "base checkpoint .* is missing.*stage=base"),
         ((*RUN, "task.train=30"), "set its size to 24 or 32"),
+        ((*RUN, "training.checkpoint_every=0"), "training.checkpoint_every=0: must be a whole"),
+        ((*RUN, "training.log_every=0"), "training.log_every=0: must be a whole number"),
+        ((*RUN, "training.temperature=0"), "temperature=0: must be above 0"),
+        ((*RUN, "evaluation.temperature=0"), "temperature=0: must be above 0"),
+        ((*RUN, "allocation=pilot", "allocation.m=32"), "budget|bound|m "),
+        ((*RUN, "allocation.n0=eight"), "allocation.n0=eight: must be a whole number"),
+        ((*RUN, "allocation.n0=1"), "at least 2 rollouts|n_min"),
+        ((*RUN, "seed=abc"), "seed=abc: must be a whole number"),
+        ((*RUN, "trainer=gpu"), "trainer.accelerator asks for a GPU"),
     ],
 )
 def test_training_refuses_in_one_sentence(command, tmp_path, arguments, said):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from subprocess import CalledProcessError
 from typing import Any
 
 from waterline.runs import BadInput
@@ -94,6 +95,7 @@ def run_slurm(
         BadInput: When Slurm is not there, or some jobs failed, naming the first.
     """
     import submitit
+    from submitit.core.utils import FailedSubmissionError
 
     parameters = dict(options)
     stays = parameters.pop("slurm_max_num_timeout", 0)
@@ -102,8 +104,15 @@ def run_slurm(
     except RuntimeError as error:
         raise BadInput(f"launcher=slurm: {error}; use launcher=local on this machine.") from error
     executor.update_parameters(**parameters)
-    with executor.batch():
-        jobs = [executor.submit(SlurmJob(command)) for command in commands]
+    try:
+        with executor.batch():
+            jobs = [executor.submit(SlurmJob(command)) for command in commands]
+    except (FailedSubmissionError, CalledProcessError) as error:
+        last = str(error).strip().splitlines()[-1]
+        raise BadInput(
+            f"launcher=slurm: the jobs were not accepted ({last}); see `sinfo`, and the options "
+            "under slurm in conf/reproduce.yaml."
+        ) from error
     output: dict[Command, str] = {}
     for command, job in zip(commands, jobs, strict=True):
         try:
