@@ -66,7 +66,7 @@ def evaluate_run(
     device = "cuda" if wants_gpu and torch.cuda.is_available() else "cpu"
     engine = build(config["engine"], policy=build_policy(config, path).to(device))
     store = CountsStore(folder.eval / "counts.parquet")
-    with folder:
+    with folder, as_bad_input():
         evaluate(
             engine, task, split, step, settings, store,
             progress=lambda done, of: log.info("%s: %d of %d prompts", split, done, of),

@@ -22,12 +22,20 @@ def extend_on_ranks(
     """``counts[i]`` responses for root i, each rank sampling its own prompts.
 
     All ranks end with the same table, which is the one that a single rank would have sampled.
+
+    Raises:
+        BadInput: The policy has diverged, on all ranks at once.
     """
-    roots = np.arange(len(counts))
-    if ranks.world == 1:
-        return engine.extend(rollouts, roots, counts, params)
     mine = np.array(ranks.mine(len(counts)), dtype=np.int64)
-    grown = engine.extend(rollouts, mine, counts[mine], params)
+    grown, refusal = rollouts, None
+    try:
+        grown = engine.extend(rollouts, mine, counts[mine], params)
+    except ValueError as error:
+        refusal = str(error)
+    if told := [text for text in ranks.gather(refusal) if text is not None]:
+        raise BadInput(told[0])
+    if ranks.world == 1:
+        return grown
     new = range(len(rollouts), len(grown))
     fields = [
         (int(grown.parent[i]), int(grown.sample[i]), grown.span(i), grown.span_logp(i),
