@@ -6,6 +6,7 @@ The model's own modules compute queries, keys and values for the tokens of a pac
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,14 +22,14 @@ NAME = "waterline_tree"
 _BEYOND = ("sliding_window", "softcap", "s_aux", "position_bias", "indices", "block_indices")
 
 
-class Attends:
+class Attends(ABC):
     """What the tokens of a forward pass attend to; ``calls`` counts the layers that asked."""
 
     calls: int = 0
 
+    @abstractmethod
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         """One layer's attention: q (1, H, L, d), k (1, G, L, d), v (1, G, L, e) → (1, H, L, e)."""
-        raise NotImplementedError
 
 
 def _tree_attention(
