@@ -1,0 +1,79 @@
+"""The font faces that matplotlib ships, and their characters as masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from matplotlib import ft2font, get_data_path
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.path import Path as Outline
+from matplotlib.transforms import IdentityTransform
+from numpy.typing import NDArray
+
+TRAIN_FACES = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif")
+DEV_FACES = ("DejaVuSerif-Bold",)
+TEST_FACES = ("DejaVuSansMono",)
+ALL_FACES = TRAIN_FACES + DEV_FACES + TEST_FACES
+
+# Matplotlib 3.10 gathered the flags in an enumeration.
+_FLAGS = getattr(ft2font, "LoadFlags", None)
+_NO_HINTING = ft2font.LOAD_NO_HINTING if _FLAGS is None else _FLAGS.NO_HINTING
+_EM = 1000  # pixels at which outlines are read; their coordinates have 6 more bits
+_ROW = 16  # masks beside and below each other on one canvas
+
+
+@cache
+def _font(face: str) -> ft2font.FT2Font:
+    font = ft2font.FT2Font(str(Path(get_data_path(), "fonts", "ttf", f"{face}.ttf")))
+    font.set_size(_EM, 72)
+    return font
+
+
+def charmap(face: str) -> set[int]:
+    """The code points that a face has a glyph for, other than ``.notdef``."""
+    return {code for code, glyph in _font(face).get_charmap().items() if glyph}
+
+
+def glyph_masks(face: str, codes: Sequence[int], side: int, tile: int) -> NDArray[np.uint8]:
+    """Characters of a face, each centred and scaled so that its longer side fills ``side`` pixels.
+
+    Two outlines that agree up to translation and uniform scale have the same mask.
+
+    Args:
+        face: Name of a face, such as those of ``ALL_FACES``.
+        codes: (n,) code points of the face's charmap.
+        side: Pixels of the longer side of the outline's box.
+        tile: Pixels of a mask's side, at least ``side``.
+
+    Returns:
+        (n, tile, tile) coverage of the pixels, 0 to 255; all 0 for a character without an outline.
+    """
+    sheets = [
+        _sheet(_font(face), codes[i : i + _ROW * _ROW], side, tile)
+        for i in range(0, len(codes), _ROW * _ROW)
+    ]
+    return np.concatenate([np.zeros((0, tile, tile), np.uint8), *sheets])
+
+
+def _sheet(font: ft2font.FT2Font, codes: Sequence[int], side: int, tile: int) -> NDArray[np.uint8]:
+    renderer = RendererAgg(_ROW * tile, _ROW * tile, 72)
+    context = renderer.new_gc()
+    context.set_linewidth(0)
+    context.set_snap(False)
+    for i, code in enumerate(codes):
+        font.load_char(code, flags=_NO_HINTING)
+        points, kinds = font.get_path()
+        box = points[kinds != Outline.CLOSEPOLY]  # whose points mean nothing
+        extent = np.ptp(box, axis=0).max() if len(box) else 0.0
+        if extent > 0:
+            row, column = divmod(i, _ROW)
+            centre = ((column + 0.5) * tile, (_ROW - row - 0.5) * tile)  # y points up
+            middle = (box.min(axis=0) + box.max(axis=0)) / 2
+            outline = Outline((points - middle) * (side / extent) + centre, kinds)
+            renderer.draw_path(context, outline, IdentityTransform(), (0.0, 0.0, 0.0))
+    alpha = np.asarray(renderer.buffer_rgba())[..., 3]
+    tiles = alpha.reshape(_ROW, tile, _ROW, tile).swapaxes(1, 2).reshape(-1, tile, tile)
+    return tiles[: len(codes)].copy()

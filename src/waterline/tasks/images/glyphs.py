@@ -1,0 +1,117 @@
+"""Characters in font faces: image classification without a download."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterline.tasks.images.glyph_drawing import draw_glyphs
+from waterline.tasks.images.glyph_faces import DEV_FACES, TEST_FACES, TRAIN_FACES
+from waterline.tasks.images.glyph_shapes import choose_characters
+from waterline.tasks.images.glyph_strokes import stroke_masks
+from waterline.tasks.images.image_task import Images, ImageSplit
+
+MOST_CLASSES = 1000
+SIZES = (8, 256)
+_SPLITS = {"train": TRAIN_FACES, "dev": DEV_FACES, "test": TEST_FACES}
+_STRIDE = 1 << 29  # of the ids from split to split, so that all are below 2³¹
+
+
+class GlyphsTask:
+    """Characters of the fonts that matplotlib ships, under random affine changes and noise.
+
+    A class is a character. The training images are in DejaVu Sans, DejaVu Sans Bold and DejaVu
+    Serif; those of dev are all in DejaVu Serif Bold, those of test in DejaVu Sans Mono, which the
+    classifier never saw. The five faces share 1,738 characters that differ in shape: two whose
+    outlines are the same up to translation and scale (Latin A, Greek Α, Cyrillic А) are one, and
+    its lowest code point stands for it. The seed chooses ``classes`` of them.
+
+    An image is a function of the seed and its id alone, the same in every batch, process and run
+    with one version of matplotlib. Image i of a split shows class i mod ``classes``, so that labels
+    are balanced, and training goes through its faces class round by class round. Nothing is drawn
+    before the first ``load``, which takes about two seconds for the masks.
+
+    Args:
+        classes: 2 to 1,000.
+        train, dev, test: images of the splits. A larger split begins with the smaller one's images.
+        size: pixels of the side of the square image, 8 to 256.
+        seed: chooses characters and draws images.
+
+    Raises:
+        ValueError: More classes than there are, or a size or number of images out of range.
+    """
+
+    channels = 1
+
+    def __init__(
+        self,
+        classes: int = 256,
+        train: int = 20_000,
+        dev: int = 2_000,
+        test: int = 4_000,
+        size: int = 32,
+        seed: int = 0,
+    ) -> None:
+        if not 2 <= classes <= MOST_CLASSES:
+            raise ValueError(
+                f"glyphs got classes={classes}, but has from 2 to {MOST_CLASSES} classes available:"
+                " choose a number of them in that range."
+            )
+        if not SIZES[0] <= size <= SIZES[1]:
+            raise ValueError(
+                f"glyphs got size={size}, but draws images of {SIZES[0]} to {SIZES[1]} pixels a "
+                "side: choose a size in that range."
+            )
+        counts = {"train": train, "dev": dev, "test": test}
+        for name, count in counts.items():
+            if not 0 <= count <= _STRIDE:
+                raise ValueError(
+                    f"glyphs got {name}={count}, but a split has from 0 to {_STRIDE} images: choose"
+                    " a number in that range."
+                )
+        self.classes, self.size, self.seed = classes, size, seed
+        self.splits: dict[str, ImageSplit] = {
+            name: GlyphSplit(faces, i * _STRIDE, counts[name], classes, size, seed)
+            for i, (name, faces) in enumerate(_SPLITS.items())
+        }
+
+    @property
+    def characters(self) -> str:
+        """The character of each class, in the order of the labels."""
+        return "".join(map(chr, choose_characters(self.classes, self.seed)))
+
+
+@dataclass(frozen=True)
+class GlyphSplit:
+    """Labelled images of one split, drawn when they are loaded."""
+
+    faces: tuple[str, ...]
+    first: int
+    count: int
+    classes: int
+    size: int
+    seed: int
+    ids: NDArray[np.int64] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", np.arange(self.first, self.first + self.count))
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The class of each image: (n,)."""
+        return np.arange(self.count) % self.classes
+
+    def load(self, rows: Sequence[int], key: int | None) -> Images:
+        """The images of these rows; ``key`` changes nothing, an image depends on its id alone."""
+        ids = self.ids[np.asarray(rows, dtype=np.int64)]
+        rounds, labels = np.divmod(ids - self.first, self.classes)
+        codes = choose_characters(self.classes, self.seed)
+        strokes = stroke_masks(self.faces, codes, self.size)
+        masks = rounds % len(self.faces) * self.classes + labels
+        return Images(draw_glyphs(strokes, masks, ids, self.size, self.seed), ids, labels)
