@@ -149,8 +149,8 @@ def test_evaluating_prints_the_counts_and_does_not_sample_twice(command, run):
 
 def test_two_checkpoints_meet_the_same_uniforms(run):
     """The base policy is the run's step 0: evaluated in either folder, its counts are equal."""
-    here = evaluate_run(run.root, checkpoint=0, split="test", n=8).counts(0, "test")
-    base = evaluate_run(base_of(run), split="test", n=8).counts(0, "test")
+    here = evaluate_run(run.root, checkpoint=0, split="test", n=8).at(0, "test")
+    base = evaluate_run(base_of(run), split="test", n=8).at(0, "test")
     pd.testing.assert_frame_equal(here, base)
     assert here["c"].sum() > 0
 

@@ -16,7 +16,7 @@ def write(store, step, prompts, n, c, split="dev"):
 
 def test_a_store_without_a_file_is_empty(store):
     assert list(store.read().columns) == ["step", "split", "prompt", "n", "c"]
-    assert len(store.counts(0, "dev")) == 0
+    assert len(store.at(0, "dev")) == 0
     assert store.missing(0, "dev", [3, 1], n=4) == [3, 1]
     store.truncate_after(0)
     assert not store.path.exists()
@@ -26,10 +26,10 @@ def test_rows_stand_once_and_are_ordered(store):
     write(store, 5, [2, -9], 4, [1, 0])
     write(store, 0, [7], 4, [4], split="test")
     write(store, 5, [2, 8], 8, [3, 5])
-    rows = store.counts(5, "dev")
+    rows = store.at(5, "dev")
     assert rows[["prompt", "n", "c"]].to_numpy().tolist() == [[-9, 4, 0], [2, 8, 3], [8, 8, 5]]
-    assert len(store.counts(5, "test")) == 0
-    assert store.counts(0, "test")["c"].tolist() == [4]
+    assert len(store.at(5, "test")) == 0
+    assert store.at(0, "test")["c"].tolist() == [4]
     assert {str(t) for t in store.read()[["step", "prompt", "n", "c"]].dtypes} == {"int64"}
 
 

@@ -54,7 +54,7 @@ def engine():
 
 def counts(engine, task, store, step=3, **settings):
     evaluate(engine, task, "dev", step, EvaluationSettings(n=6, **settings), store)
-    return store.counts(step, "dev")
+    return store.at(step, "dev")
 
 
 def test_counts_do_not_depend_on_the_size_of_chunks(engine, task, tmp_path):
@@ -75,7 +75,7 @@ def test_a_stopped_evaluation_goes_on_where_it_was(engine, task, tmp_path):
     stopped = Recording(engine, fails_at=2)
     with pytest.raises(KeyboardInterrupt):
         counts(stopped, task, store, max_rows=6)
-    assert len(store.counts(3, "dev")) == 2
+    assert len(store.at(3, "dev")) == 2
     again = Recording(engine)
     seen = []
     evaluate(
@@ -84,7 +84,7 @@ def test_a_stopped_evaluation_goes_on_where_it_was(engine, task, tmp_path):
     )  # fmt: skip
     assert [ids for ids, *_ in again.calls] == [[p.id] for p in task.splits["dev"][2:]]
     assert seen == [(3, 4), (4, 4)]
-    pd.testing.assert_frame_equal(store.counts(3, "dev"), whole)
+    pd.testing.assert_frame_equal(store.at(3, "dev"), whole)
     finished = Recording(engine)
     counts(finished, task, store)
     assert finished.calls == []

@@ -2,6 +2,7 @@
 
 from waterline.allocation.bounded import bounded_counts
 from waterline.allocation.fidelity import fidelity, mixed_probability
+from waterline.allocation.none import NoRollouts
 from waterline.allocation.pilot import PilotWaterlineAllocator
 from waterline.allocation.plan import Plan
 from waterline.allocation.rounds import Allocator, OneShotAllocator, Outcomes, Request
@@ -10,6 +11,7 @@ from waterline.allocation.waterline import WaterlineAllocator
 
 __all__ = [
     "Allocator",
+    "NoRollouts",
     "OneShotAllocator",
     "Outcomes",
     "PilotWaterlineAllocator",

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from waterline.evaluation.best_at_k import best_at_k_bootstrap
+from waterline.evaluation.exact_pass_at_k import exact_pass_at_k
 from waterline.evaluation.interval import Interval
 from waterline.evaluation.paired_bootstrap import paired_bootstrap
 from waterline.evaluation.pass_at_k import pass_at_k
@@ -14,12 +15,14 @@ from waterline.evaluation.runs_interval import runs_interval
 _HEAVY: dict[str, str] = {
     "CountsStore": "waterline.evaluation.counts",
     "EvaluationSettings": "waterline.evaluation.evaluator",
+    "ProbabilityStore": "waterline.evaluation.probabilities",
     "evaluate": "waterline.evaluation.evaluator",
 }
 
 __all__ = [
     "Interval",
     "best_at_k_bootstrap",
+    "exact_pass_at_k",
     "paired_bootstrap",
     "pass_at_k",
     "questions_interval",

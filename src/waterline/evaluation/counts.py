@@ -4,45 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from waterline.evaluation.step_table import StepTable
 from waterline.runs import BadInput, atomic_write
 
-COLUMNS = ("step", "split", "prompt", "n", "c")
-_TYPES = {"step": "int64", "split": "str", "prompt": "int64", "n": "int64", "c": "int64"}
 Ints = NDArray[np.int64]
 
 
-class CountsStore:
-    """Counts (step, split, prompt, n, c): enough for any K and any interval.
+class CountsStore(StepTable):
+    """Counts (step, split, prompt, n, c): enough for any K and any interval."""
 
-    ``step`` is that of the checkpoint, 0 for the base policy. A row stands once; writing it again
-    replaces it. Every write is atomic, so a reader or a restart sees whole chunks.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def read(self) -> pd.DataFrame:
-        """All rows; none when nothing was evaluated yet."""
-        if not self.path.exists():
-            return pd.DataFrame({c: pd.Series(dtype=_TYPES[c]) for c in COLUMNS})
-        return pd.read_parquet(self.path)
-
-    def counts(self, step: int, split: str) -> pd.DataFrame:
-        """Rows of one checkpoint on one split, in order of prompts."""
-        rows = self.read()
-        chosen = rows[(rows["step"] == step) & (rows["split"] == split)]
-        return chosen.sort_values("prompt").reset_index(drop=True)
+    values: ClassVar[dict[str, str]] = {"n": "int64", "c": "int64"}
 
     def missing(self, step: int, split: str, prompts: list[int], n: int) -> list[int]:
         """The prompts that have no row with ``n`` responses yet, in the order given."""
-        rows = self.counts(step, split)
+        rows = self.at(step, split)
         done = set(rows.loc[rows["n"] == n, "prompt"].tolist())
         return [p for p in prompts if p not in done]
 
@@ -66,25 +47,4 @@ class CountsStore:
 
     def write(self, step: int, split: str, prompt: Ints, n: Ints, c: Ints) -> None:
         """Adds or replaces rows."""
-        new = pd.DataFrame({"step": step, "split": split, "prompt": prompt, "n": n, "c": c})
-        rows = pd.concat([self.read(), new.astype(_TYPES)], ignore_index=True)
-        rows = rows.drop_duplicates(["step", "split", "prompt"], keep="last")
-        rows = rows.sort_values(["split", "step", "prompt"], ignore_index=True).astype(_TYPES)
-        sink = _parquet(rows)
-        atomic_write(self.path, sink)
-
-    def truncate_after(self, step: int) -> None:
-        """Drops rows of checkpoints beyond ``step``, which a resumed run will make again."""
-        rows = self.read()
-        if (rows["step"] > step).any():
-            atomic_write(self.path, _parquet(rows[rows["step"] <= step]))
-
-
-def _parquet(rows: pd.DataFrame) -> bytes:
-    import io
-
-    import pyarrow as pa
-
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), sink)
-    return sink.getvalue()
+        self.add(pd.DataFrame({"step": step, "split": split, "prompt": prompt, "n": n, "c": c}))

@@ -4,6 +4,8 @@ A surrogate per token, a normalisation over the tokens of one optimizer step, an
 (KL to a reference, entropy, critic). Needs PyTorch alone.
 """
 
+from waterline.losses.class_loss import class_loss, label_weights
+from waterline.losses.cross_entropy import CrossEntropy
 from waterline.losses.kl import kl_estimate
 from waterline.losses.normalisation import loss_denominator
 from waterline.losses.policy import PolicyLoss
@@ -12,9 +14,12 @@ from waterline.losses.signal import has_signal
 from waterline.losses.surrogate import surrogate
 
 __all__ = [
+    "CrossEntropy",
     "PolicyLoss",
+    "class_loss",
     "has_signal",
     "kl_estimate",
+    "label_weights",
     "loss_denominator",
     "policy_loss",
     "surrogate",

@@ -20,6 +20,7 @@ IGNORED: tuple[str, ...] = (
     "evaluation",
     "training.checkpoint_every",
     "training.log_every",
+    "training.diagnostics_every",
     "supervised.checkpoint_every",
     "supervised.log_every",
     "base.train_if_missing",
@@ -28,7 +29,8 @@ IGNORED: tuple[str, ...] = (
     "training.update.max_tokens",
 )
 
-# Settings that stand in a piece's node but are read by the training step rather than by the piece.
+# Settings that stand in a piece's node but are read by the training step rather than by the piece,
+# unless the piece says by `reads_budget = False` that nothing is sampled.
 READ_BY_THE_STEP: tuple[str, ...] = ("n0",)
 
 
@@ -80,11 +82,13 @@ def _walk(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 def _read(value: Any, path: str, ignored: frozenset[str], also_read: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
-        accepted = accepted_keys(locate(str(value[TARGET]))) if is_piece(value) else None
+        target = locate(str(value[TARGET])) if is_piece(value) else None
+        accepted = None if target is None else accepted_keys(target)
+        by_step = also_read if getattr(target, "reads_budget", True) else frozenset()
         kept = {}
         for key, inner in value.items():
             below = f"{path}.{key}" if path else str(key)
-            read = accepted is None or key in accepted or key == TARGET or key in also_read
+            read = accepted is None or key in accepted or key == TARGET or key in by_step
             if read and below not in ignored:
                 kept[str(key)] = _read(inner, below, ignored, also_read)
         return kept

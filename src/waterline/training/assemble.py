@@ -20,6 +20,7 @@ from waterline.runs import BadInput, as_bad_input, build
 from waterline.tasks.batches import require_whole_batches
 from waterline.tasks.task import Task
 from waterline.training.checkpoints import load_checkpoint
+from waterline.training.checks import check_budget, check_group_size, check_numbers
 from waterline.training.ranks import Ranks
 from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
 from waterline.training.stage import OptimizerSettings, check_steps
@@ -95,10 +96,10 @@ def check_settings(config: Config, task: Task) -> None:
         require_split(task, config["evaluation"]["split"])
         SamplingParams(key=0, max_tokens=1, temperature=settings["temperature"])
         allocator = build(config["allocation"])
-        _check_budget(allocator, settings["batch"], n0)
+        check_budget(allocator, settings["batch"], n0)
         half = np.full(settings["batch"], 0.5)
         allocator.start(Request(p=half, known=np.ones(len(half), dtype=bool), n0=n0))
-        _check_group_size(config["advantages"], n0)
+        check_group_size(config["advantages"], n0)
 
 
 def evaluation_settings(config: Config) -> EvaluationSettings:
@@ -143,56 +144,6 @@ def build_reinforcement(config: Config, task: Task, base: Path) -> Reinforcement
             seed=config["seed"],
             temperature=settings["temperature"],
             reference=reference,
-        )
-
-
-def check_numbers(config: Config) -> None:
-    """The whole numbers of both stages, and the device.
-
-    Raises:
-        BadInput: One is none, or there is no GPU where one is asked for.
-    """
-    if not isinstance(config["seed"], int):
-        raise BadInput(f"seed={config['seed']}: must be a whole number.")
-    paths = ["allocation.n0"]
-    for stage in ("training", "supervised"):
-        paths += [f"{stage}.{key}" for key in ("batch", "steps", "checkpoint_every", "log_every")]
-    for path in paths:
-        section, key = path.split(".")
-        value = config[section][key]
-        if not isinstance(value, int) or value < 1:
-            raise BadInput(f"{path}={value}: must be a whole number of at least 1.")
-    if config["trainer"]["accelerator"] in ("gpu", "cuda") and not torch.cuda.is_available():
-        raise BadInput(
-            "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
-            "trainer.devices=1, or run where there is one."
-        )
-
-
-def _check_budget(allocator: Any, batch: int, n0: int) -> None:
-    """A budget that cannot be met is found now, not when the first epoch is over."""
-    n_min, n_max = getattr(allocator, "n_min", None), getattr(allocator, "n_max", None)
-    if n_max is not None and n_max < n0:
-        raise BadInput(
-            f"allocation.n_max={n_max} times {batch} prompts is {n_max * batch} rollouts, fewer "
-            f"than the budget of {n0 * batch}: raise allocation.n_max to at least n0={n0}."
-        )
-    if n_min is not None and n_min > n0:
-        raise BadInput(f"allocation.n_min={n_min} is above n0={n0}: lower it to at most n0.")
-
-
-def _check_group_size(advantages: Config, n0: int) -> None:
-    """Pass@k has no estimator from fewer than k samples."""
-    k = advantages.get("k", 0)
-    if k > n0:
-        raise BadInput(
-            f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
-            f"advantages.k to at most {n0}, or raise allocation.n0."
-        )
-    alone = build(advantages)(torch.ones(1), torch.zeros(1, dtype=torch.int64)) if n0 < 2 else None
-    if alone is not None and not alone.any():
-        raise BadInput(
-            f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
         )
 
 

@@ -8,15 +8,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 
-from waterline.evaluation import CountsStore
+from waterline.evaluation import CountsStore, ProbabilityStore
 from waterline.runs import RunFolder, atomic_write
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.mirror import NoMirror, WandbMirror
-from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.stage import Row, Stage
 
 log = logging.getLogger("waterline")
@@ -83,9 +81,10 @@ class RunKeeper(pl.Callback):
             row |= self._evaluated(stage, step)
         if not self.writes:
             return
-        if isinstance(stage, ReinforcementStage) and stage.record is not None:
-            self.allocations.append(_allocation(step, stage))
-            _warn_without_signal(step, stage)
+        if (allocation := stage.allocation()) is not None:
+            allocation.insert(0, "step", step)
+            self.allocations.append(allocation)
+        _warn_without_signal(step, stage.skips())
         if evaluates:
             self.checkpoints.save(self.checkpoints.at(step), _weights(stage))
         self._write(row)
@@ -107,7 +106,8 @@ class RunKeeper(pl.Callback):
         """Opens the files at step ``done``; what lies beyond it will be made again."""
         self.metrics = self.folder.open_metrics()
         moved = self.metrics.truncate_after(done)
-        CountsStore(self.folder.eval / "counts.parquet").truncate_after(done)
+        for store, name in ((CountsStore, "counts"), (ProbabilityStore, "probabilities")):
+            store(self.folder.eval / f"{name}.parquet").truncate_after(done)
         for file in self.folder.allocation.glob("*-*.parquet"):
             if (span := re.fullmatch(r"\d+-(\d+)", file.stem)) and int(span[1]) > done:
                 file.unlink()
@@ -146,18 +146,9 @@ def _weights(stage: Stage) -> dict[str, Any]:
     return {"done": stage.done, "policy": stage.policy.state_dict()}
 
 
-def _allocation(step: int, stage: ReinforcementStage) -> pd.DataFrame:
-    record = stage.record
-    assert record is not None
-    ids = np.array([p.id for p in record.prompts], dtype=np.int64)
-    p_hat = np.where(record.known, record.p_hat, np.nan)
-    return pd.DataFrame({"step": step, "prompt": ids, "p_hat": p_hat, "n": record.trials})
-
-
-def _warn_without_signal(step: int, stage: ReinforcementStage) -> None:
+def _warn_without_signal(step: int, skipped: int | None) -> None:
     """At the first such step, the second, the fourth and so on."""
-    skipped = stage.totals["skipped"]
-    if stage.skipped and skipped & (skipped - 1) == 0:
+    if skipped is not None and skipped & (skipped - 1) == 0:
         log.warning(
             "step %d had no signal, for in each of its groups all responses were right or all were "
             "wrong; the optimizer was left alone (%d such steps so far): raise allocation.n0, "

@@ -25,7 +25,7 @@ _SUPERVISED = (
 
 def supervised_config(config: Config) -> dict[str, Any]:
     """The part of a configuration that supervised training reads."""
-    return {key: config[key] for key in _SUPERVISED} | {"method": "base"}
+    return {key: config[key] for key in _SUPERVISED if key in config} | {"method": "base"}
 
 
 def base_folder(config: Config) -> RunFolder:

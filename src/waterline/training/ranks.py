@@ -63,3 +63,15 @@ class Ranks:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             dist.all_reduce(parameter.grad)
+
+    def sum_tensors(self, tensors: Iterable[Tensor]) -> None:
+        """Replaces each tensor by its sum over all ranks."""
+        if self.world > 1:
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Replaces each tensor by that of rank 0."""
+        if self.world > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, src=0)

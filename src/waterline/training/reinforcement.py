@@ -7,13 +7,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
+
 from waterline.allocation import UniformAllocator
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import SamplingParams
 from waterline.runs import stream_key
 from waterline.tasks.batches import require_whole_batches
-from waterline.training.metrics import step_metrics
+from waterline.training.metrics import allocation_frame, step_metrics
 from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
 from waterline.training.step import Pieces, StepRecord, run_step
 from waterline.training.update import Update
@@ -115,6 +117,12 @@ class ReinforcementStage(Stage):
             "lr": self.settings.lr_at(step, self.steps),
             **step_metrics(self.record, self.totals, self.ranks, seconds),
         }
+
+    def allocation(self) -> pd.DataFrame | None:
+        return None if self.record is None else allocation_frame(self.record)
+
+    def skips(self) -> int | None:
+        return self.totals["skipped"] if self.skipped else None
 
     def _warn_of_a_weak_base(self) -> None:
         """After the first epoch: an allocator that equalises has little to go by."""

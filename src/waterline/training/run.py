@@ -13,20 +13,24 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 
-from waterline.evaluation import evaluate, pass_at_k
+from waterline.evaluation import ProbabilityStore, evaluate, pass_at_k
 from waterline.runs import BadInput, FolderBusy, RunFolder, State, build, identity
 from waterline.runs.seeds import stream_key
+from waterline.tasks.images import ImageTask
 from waterline.tasks.task import Task
 from waterline.training.assemble import (
     build_reinforcement,
     build_supervised,
     build_task,
-    check_numbers,
     check_settings,
     evaluation_settings,
     seed_generators,
     set_threads,
 )
+from waterline.training.checks import check_numbers
+from waterline.training.images.assemble import build_image_stage
+from waterline.training.images.evaluate import evaluate_images, probability_metrics
+from waterline.training.images.stage import ImageStage
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
 from waterline.training.naming import base_folder, run_folder, supervised_config
@@ -61,7 +65,7 @@ def train_base(config: Config, task: Task | None = None) -> RunFolder:
 
 
 def train(config: Config, default: Config) -> RunFolder:
-    """Reinforcement learning into the folder of the configuration; trains the base if it may.
+    """A method's run into the folder of the configuration; trains the base if it needs one.
 
     ``default`` is the configuration of the same experiment and method without overrides: the
     folder's name tells the difference.
@@ -72,11 +76,15 @@ def train(config: Config, default: Config) -> RunFolder:
         folder.check_identity(identity(config))
         return folder
     task = build_task(config)
-    check_settings(config, task)
-    stage = build_reinforcement(config, task, _base_weights(config, task))
-    return _run(
-        config, config, folder, stage, config["training"], _evaluation(config, task, folder)
-    )
+    stage: Stage
+    if isinstance(task, ImageTask):
+        stage = build_image_stage(config, task)
+        evaluation = _exact_evaluation(config, folder)
+    else:
+        check_settings(config, task)
+        stage = build_reinforcement(config, task, _base_weights(config, task))
+        evaluation = _evaluation(config, task, folder)
+    return _run(config, config, folder, stage, config["training"], evaluation)
 
 
 def _base_weights(config: Config, task: Task) -> Path:
@@ -185,7 +193,8 @@ def _silent() -> Iterator[None]:
 
 
 def _fit(config: Config, stage: Stage, keeper: RunKeeper) -> None:
-    options = {k: v for k, v in config["trainer"].items() if k != "threads"}
+    own = ("threads", "workers")  # not Lightning's
+    options = {k: v for k, v in config["trainer"].items() if k not in own}
     bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
     options.pop("enable_progress_bar", None)
     many = options["devices"] not in (1, "1") or options["num_nodes"] > 1
@@ -231,8 +240,24 @@ def _evaluation(config: Config, task: Task, folder: RunFolder) -> Callable[[Stag
         evaluate(sampler, task, node["split"], step, settings, store)
         if stage.ranks.rank:
             return {}
-        rows = store.counts(step, node["split"])
+        rows = store.at(step, node["split"])
         n, c = rows["n"].to_numpy(), rows["c"].to_numpy()
         return {f"eval/pass@{k}": float(pass_at_k(n, c, k).mean()) for k in ks}
+
+    return run
+
+
+def _exact_evaluation(config: Config, folder: RunFolder) -> Callable[[Stage, int], Row]:
+    node = config["evaluation"]
+
+    def run(stage: Stage, step: int) -> Row:
+        assert isinstance(stage, ImageStage)
+        store = ProbabilityStore(folder.eval / "probabilities.parquet")
+        evaluate_images(
+            stage.policy, stage.task, node["split"], step, store, stage.ranks, stage.workers
+        )
+        if stage.ranks.rank:
+            return {}
+        return probability_metrics(store, step, node["split"], node["ks"])
 
     return run

@@ -5,38 +5,49 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from waterline.policies import SharedPrefixLM
+from waterline.policies import ImageClassifier, SharedPrefixLM
 from waterline.runs import BadInput, permutation, rng_state, set_rng_state
 from waterline.training.non_finite import NonFinite
 from waterline.training.ranks import Ranks
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Row = dict[str, Any]
+Policy = SharedPrefixLM | ImageClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSettings:
-    """AdamW, a learning rate that follows the clock of sampled batches, and gradient clipping.
+    """An optimizer, a learning rate that follows the clock of sampled batches, gradient clipping.
 
-    ``schedule`` is 'constant' or 'cosine' (to 0 at the last step), after ``warmup_steps`` of
-    linear warm-up; ``grad_clip`` is the largest L2 norm, None leaves gradients alone.
+    ``algorithm`` is 'adamw' (which reads ``betas`` and ``eps``) or 'sgd' (which reads
+    ``momentum``; its weight decay is added to the gradient). ``schedule`` is 'constant' or 'cosine'
+    (to 0 at step ``horizon``, by default the run's last), after ``warmup_steps`` of linear warm-up
+    from 0; ``grad_clip`` is the largest L2 norm, None leaves gradients alone.
     """
 
     lr: float
+    algorithm: str = "adamw"
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
+    momentum: float = 0.9
     weight_decay: float = 0.01
     grad_clip: float | None = 1.0
     warmup_steps: int = 0
     schedule: str = "constant"
+    horizon: int | None = None
 
     def __post_init__(self) -> None:
+        if self.algorithm not in ("adamw", "sgd"):
+            raise ValueError(f"training optimizer {self.algorithm!r}: choose adamw or sgd.")
         if self.schedule not in ("constant", "cosine"):
             raise ValueError(f"training schedule {self.schedule!r}: choose constant or cosine.")
         if not self.lr > 0:
@@ -45,11 +56,23 @@ class OptimizerSettings:
     def lr_at(self, step: int, steps: int) -> float:
         """Learning rate of step ``step`` (from 0) of ``steps``."""
         if step < self.warmup_steps:
-            return self.lr * (step + 1) / self.warmup_steps
+            return self.lr * step / self.warmup_steps
         if self.schedule == "constant":
             return self.lr
-        done = (step - self.warmup_steps) / max(1, steps - self.warmup_steps)
+        last = steps if self.horizon is None else self.horizon
+        done = min(1.0, (step - self.warmup_steps) / max(1, last - self.warmup_steps))
         return self.lr * 0.5 * (1 + math.cos(math.pi * done))
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimizer over ``parameters``; its learning rate is set before each step."""
+        if self.algorithm == "sgd":
+            return torch.optim.SGD(
+                parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
+            )
+        return torch.optim.AdamW(
+            parameters, lr=self.lr, betas=(self.betas[0], self.betas[1]), eps=self.eps,
+            weight_decay=self.weight_decay,
+        )  # fmt: skip
 
 
 class Stage(pl.LightningModule):
@@ -60,9 +83,7 @@ class Stage(pl.LightningModule):
     continues bit for bit.
     """
 
-    def __init__(
-        self, policy: SharedPrefixLM, optimizer: OptimizerSettings, steps: int, seed: int
-    ) -> None:
+    def __init__(self, policy: Policy, optimizer: OptimizerSettings, steps: int, seed: int) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.policy = policy
@@ -78,15 +99,22 @@ class Stage(pl.LightningModule):
         """Does step ``step`` (from 0) and gives its metrics."""
         raise RuntimeError(f"{type(self).__name__} defines no step.")
 
+    def allocation(self) -> pd.DataFrame | None:
+        """What the last step gave each candidate: prompt, p_hat (NaN if unknown), n; or None."""
+        return None
+
+    def skips(self) -> int | None:
+        """How many steps had no signal so far, when the last one had none; else None."""
+        return None
+
+    def observe_gradient(self) -> None:
+        """Called when the gradient of a step is whole, before it is clipped."""
+
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        s = self.settings
         # The module has its device by now, and the scaler counts its overflows there.
         half = self.policy.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type, growth_interval=400, enabled=half)
-        return torch.optim.AdamW(
-            self.policy.parameters(), lr=s.lr, betas=(s.betas[0], s.betas[1]), eps=s.eps,
-            weight_decay=s.weight_decay,
-        )  # fmt: skip
+        return self.settings.build(self.policy.parameters())
 
     def train_dataloader(self) -> Iterable[Any]:
         """The numbers of the steps still to do; a step looks its prompts up itself."""
@@ -121,6 +149,7 @@ class Stage(pl.LightningModule):
         # The scaler makes its state with the first loss, and this step may have had none.
         self.scaler.scale(torch.zeros((), device=self.device))
         self.scaler.unscale_(optimizer)
+        self.observe_gradient()
         clip = self.settings.grad_clip
         norm = torch.nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
         if not (norm.isfinite() or self.scaler.is_enabled()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from waterline.rollouts import Engine, Rollouts, SamplingParams
 from waterline.success import SuccessEstimate
 from waterline.tasks.prompt import Prompt
 from waterline.tasks.task import Task
+from waterline.training.clock import Clock
 from waterline.training.ranks import Ranks
 from waterline.training.sample import extend_on_ranks, verified
 from waterline.training.update import Batch, Diagnostics
@@ -37,7 +37,7 @@ class Pieces:
 class StepRecord:
     """What a step did: arrays over the B candidate prompts, and the batch that was learnt from."""
 
-    prompts: Sequence[Prompt]
+    ids: np.ndarray
     p_hat: np.ndarray
     known: np.ndarray
     plan: Plan
@@ -55,8 +55,7 @@ def run_step(
     update: Callable[[Batch], Diagnostics],
 ) -> StepRecord:
     """Estimate, allocate, sample, verify, weigh, update, observe: the rooms in their order."""
-    seconds = dict.fromkeys(("allocate", "sample", "verify", "update"), 0.0)
-    clock = _Clock(seconds)
+    clock = Clock("allocate", "sample", "verify", "update")
     ids = np.array([p.id for p in prompts], dtype=np.int64)
     p_hat, known = pieces.success.estimate(ids)
     plan = pieces.allocator.start(Request(p=p_hat, known=known, n0=pieces.n0))
@@ -84,17 +83,4 @@ def run_step(
     diagnostics = update(batch)
     clock.lap("update")
     pieces.success.observe(ids, trials, successes)
-    return StepRecord(prompts, p_hat, known, plan, trials, successes, batch, diagnostics, seconds)
-
-
-class _Clock:
-    """Adds the time since the last lap to a stage."""
-
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self.seconds = seconds
-        self.last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] += now - self.last
-        self.last = now
+    return StepRecord(ids, p_hat, known, plan, trials, successes, batch, diagnostics, clock.seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ class ImageSplit(Protocol):
         ...
 
 
+@runtime_checkable
 class ImageTask(Protocol):
     """A classifier's data: each image is a prompt, a response is one class label.
 

@@ -1,0 +1,43 @@
+"""The loss of single-label responses by counts per class."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def label_weights(
+    row: Tensor, label: Tensor, weighted: Tensor, images: int, classes: int
+) -> Tensor:
+    """W (b, C): the sum of weighted advantages of the responses with label a to image q.
+
+        W_qa = Σ_{i: q_i = q, a_i = a} w_q A_i
+
+    Args:
+        row: (R,) image of each response. label: (R,) its label. weighted: (R,) w_q A_i.
+        images: b. classes: C.
+    """
+    table = torch.zeros(images * classes, dtype=torch.float64, device=weighted.device)
+    table.index_add_(0, row * classes + label, weighted.double())
+    return table.view(images, classes)
+
+
+def class_loss(log_probs: Tensor, weights: Tensor, denominator: float) -> Tensor:
+    """The scalar −(1/D) Σ_q Σ_a W_qa log π(a|q).
+
+    With :func:`label_weights` and D = B·N0 it is the on-policy policy loss −(1/D) Σ_i w_i A_i
+    log π(a_i|q_i) of all M responses (SERA, Appendix C.4, with responses of one token), at the cost
+    of one table however large M is. With W one-hot in the true label and D = B it is cross-entropy.
+
+    Args:
+        log_probs: (b, C) log π, float64, with gradient. weights: (b, C), constant.
+        denominator: D of the whole step, over all ranks.
+
+    Raises:
+        ValueError: a denominator that is not above 0.
+    """
+    if not denominator > 0:
+        raise ValueError(
+            f"losses: the denominator of a step is {denominator}: give it at least one response."
+        )
+    return -(weights.detach() * log_probs).sum() / denominator

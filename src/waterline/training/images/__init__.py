@@ -1,0 +1,1 @@
+"""Training image classifiers: one label per response, and a likelihood that is known."""
