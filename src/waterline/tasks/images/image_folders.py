@@ -1,0 +1,115 @@
+"""Image files in one folder for each class."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from torchvision.datasets.folder import IMG_EXTENSIONS
+
+_ENDINGS = tuple(IMG_EXTENSIONS)
+
+
+class FolderFiles:
+    """The image files of the folders ``folder``/<class>, in the order of class and file name.
+
+    What counts as an image is told by the ending of its name, as in torchvision's
+    ``ImageFolder``; other files, hidden ones and folders within are ignored. No file is opened.
+
+    Raises ValueError for a class folder without an image, or one that cannot be read.
+    """
+
+    def __init__(self, folder: Path, classes: Sequence[str]) -> None:
+        self.folder = folder
+        self.classes = tuple(classes)
+        names: list[bytes] = []
+        counts: list[int] = []
+        for name in self.classes:
+            found = _image_names(folder / name)
+            names += map(os.fsencode, found)
+            counts.append(len(found))
+        self.labels: NDArray[np.int64] = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        # One block of bytes for a million names: a list of strings would be copied, page by page,
+        # into every loader worker that counts references to them.
+        self._names = np.frombuffer(b"".join(names), dtype=np.uint8)
+        self._ends = np.cumsum([len(name) for name in names], dtype=np.int64)
+
+    def _place(self, row: int) -> tuple[str, str]:
+        start = int(self._ends[row - 1]) if row else 0
+        name = os.fsdecode(self._names[start : int(self._ends[row])].tobytes())
+        return self.classes[int(self.labels[row])], name
+
+    def read(self, row: int) -> bytes:
+        """The bytes of the file of this row, unchecked."""
+        return self.folder.joinpath(*self._place(row)).read_bytes()
+
+    def name(self, row: int) -> str:
+        """The file's path from the folder that holds the splits."""
+        return "/".join((self.folder.name, *self._place(row)))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        raise ValueError(
+            f"The folder {folder} cannot be read ({error.strerror}); check task.root."
+        ) from None
+
+
+def _image_names(folder: Path) -> list[str]:
+    names = sorted(
+        entry.name
+        for entry in _entries(folder)
+        # Links are not followed: a million files would be asked for one by one.
+        if entry.name.lower().endswith(_ENDINGS) and not entry.is_dir(follow_symlinks=False)
+    )
+    if not names:
+        raise ValueError(
+            f"The class folder {folder} holds no image ({', '.join(_ENDINGS)}); fill or remove it."
+        )
+    return names
+
+
+def _class_names(folder: Path) -> list[str]:
+    names = sorted(entry.name for entry in _entries(folder) if entry.is_dir())
+    if not names:
+        raise ValueError(f"{folder} has no class folders; sort its images into one for each class.")
+    return names
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def open_folders(root: Path, classes: int) -> tuple[FolderFiles, FolderFiles]:
+    """The training and the validation images below ``root``.
+
+    They are in ``train/<class>/`` and in ``val/<class>/`` or ``validation/<class>/``. The sorted
+    names of the class folders are the labels 0, 1, ….
+
+    Raises ValueError when a folder is missing, when the two have different classes, when there are
+    not ``classes`` of them, and when one is empty.
+    """
+    if not root.is_dir():
+        raise ValueError(f"There is no folder {root}; set task.root to one that holds train/.")
+    held_out = root / "val" if (root / "val").is_dir() else root / "validation"
+    for folder, name in ((root / "train", "train/"), (held_out, "val/ (or validation/)")):
+        if not folder.is_dir():
+            raise ValueError(f"{root} has no folder {name} with one folder of images a class.")
+    train, val = _class_names(root / "train"), _class_names(held_out)
+    for here, there, name in ((train, val, held_out.name), (val, train, "train")):
+        missing = sorted(set(here) - set(there))
+        if missing:
+            raise ValueError(
+                f"{root / name} lacks the class folder{'s' * (len(missing) > 1)} {_some(missing)},"
+                " which the other split has; both need the same classes."
+            )
+    if len(train) != classes:
+        raise ValueError(
+            f"{root} has {len(train)} class folders, {_some(train)}, but task.classes is {classes};"
+            f" complete the folders or set task.classes={len(train)}."
+        )
+    return FolderFiles(root / "train", train), FolderFiles(held_out, val)
