@@ -19,7 +19,7 @@ help:
 	@echo 'make demo               mazes, MaxRL against SERA: a table and a figure in minutes'
 	@echo 'make test               the fast tests; test-slow runs the others, test-all both'
 	@echo 'make lint               ruff and mypy; make format lets ruff rewrite'
-	@echo 'make reproduce-table4   Table 4 of SERA; SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'
+	@echo 'make reproduce-table2   Table 2 of SERA (also 3, 4); SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'
 	@echo 'make figures            the figures of the runs that are there'
 
 setup: $(STAMP)

@@ -6,13 +6,17 @@ import hydra
 from omegaconf import DictConfig
 from rich.console import Console
 
-from waterline.reporting import print_counts
+from waterline.evaluation import CountsStore
+from waterline.reporting import print_counts, print_probabilities
 from waterline.runs import BadInput
 from waterline.training.commands import job, run_command
 from waterline.training.configuration import plain
 from waterline.training.evaluate_run import evaluate_run
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+
+# Where Pass@K is exact, any K can be shown.
+EXACT_KS = [1, 4, 16, 64, 256, 1024]
 
 
 def shown_ks(ks: list[int] | None, n: int) -> list[int]:
@@ -28,9 +32,12 @@ def shown_ks(ks: list[int] | None, n: int) -> list[int]:
 def main(config: DictConfig) -> None:
     with job():
         settings = plain(config)
-        run, ks = settings.pop("run"), shown_ks(settings.pop("ks"), settings["n"])
+        run, ks = settings.pop("run"), settings.pop("ks")
         store = evaluate_run(run, **settings)
-        print_counts(Console(), store.read(), settings["split"], ks)
+        if isinstance(store, CountsStore):
+            print_counts(Console(), store.read(), settings["split"], shown_ks(ks, settings["n"]))
+        else:
+            print_probabilities(Console(), store.read(), settings["split"], ks or EXACT_KS)
 
 
 if __name__ == "__main__":

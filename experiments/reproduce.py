@@ -35,36 +35,57 @@ def run(config: DictConfig, kind: str, title: str, commands: list[Command]) -> d
     raise BadInput(f"launcher={config.launcher}: choose local or slurm.")
 
 
+def rows(entry: DictConfig, scale: str) -> list[tuple[str, ...]]:
+    """The overrides of each run of a table."""
+    budgets = entry.budgets[scale] if "budgets" in entry else []
+    at_budgets = [
+        (*row, f"allocation.n0={n0}", f"allocation.n_max={4 * n0}")
+        for n0 in budgets
+        for row in entry.runs_at_each_budget
+    ]
+    return [*map(tuple, entry.runs), *at_budgets]
+
+
 def reproduce(config: DictConfig) -> None:
     if config.table not in config.tables:
         known = ", ".join(str(k) for k in config.tables)
         raise BadInput(f"Table {config.table} cannot be run yet: choose among {known}.")
-    entry = config.tables[config.table]
-    if config.scale not in entry.n:
-        raise BadInput(f"scale={config.scale}: choose among {', '.join(entry.n)}.")
+    if config.scale not in ("laptop", "paper"):
+        raise BadInput(f"scale={config.scale}: choose among laptop, paper.")
+    entry, scale = config.tables[config.table], config.scale
     seeds = [config.seeds] if isinstance(config.seeds, int) else list(config.seeds)
     common = (
-        f"experiment={entry.experiment}/{config.scale}",
+        f"experiment={entry.experiment}/{scale}",
         f"paths.results={config.results}",
         *config.overrides,
     )
-    n = entry.n[config.scale] if config.n is None else config.n
 
-    def train(*overrides: str) -> Command:
-        return ("experiments/train.py", *common, *overrides)
+    def train(seed: int, *overrides: str) -> Command:
+        return ("experiments/train.py", *common, *overrides, f"seed={seed}")
 
-    bases = [train("method=sera", "stage=base", f"seed={s}") for s in seeds]
-    runs = [train(*row, f"seed={s}") for s in seeds for row in entry.runs]
-    printed = run(config, "train", "Supervised start", bases)
-    printed |= run(config, "train", "Reinforcement learning", runs)
-    folders = [printed[c].strip().splitlines()[-1].rpartition(":")[0] for c in (*bases, *runs)]
-    evaluations = [
-        ("experiments/evaluate.py", f"run={folder}", "split=test", f"n={n}") for folder in folders
+    bases = [train(s, "method=sera", "stage=base") for s in seeds] if entry.base else []
+    runs = [train(s, *row) for s in seeds for row in rows(entry, scale)]
+    printed = run(config, "train", "Supervised start", bases) if bases else {}
+    printed |= run(config, "train", "Training", runs)
+    folders = {c: printed[c].strip().splitlines()[-1].rpartition(":")[0] for c in (*bases, *runs)}
+    if entry.get("evaluated", True):
+        n = ()
+        if "n" in entry:
+            n = (f"n={entry.n[scale] if config.n is None else config.n}",)
+        test = [("experiments/evaluate.py", f"run={f}", "split=test", *n) for f in folders.values()]
+        run(config, "evaluate", "Evaluation on test", test)
+    if "gradients_of" in entry:
+        budgets = ",".join(str(n0) for n0 in entry.budgets[scale])
+        compared = [
+            ("experiments/gradients.py", f"run={folder}", f"n0=[{budgets}]")
+            for command, folder in folders.items()
+            if entry.gradients_of in command
+        ]
+        run(config, "evaluate", "Gradients at shared parameters", compared)
+    wanted = [
+        ("experiments/report.py", f"scale={scale}", f"root={config.results}", report)
+        for report in entry.reports
     ]
-    run(config, "evaluate", "Evaluation on test", evaluations)
-    report = ("experiments/report.py", f"scale={config.scale}", f"root={config.results}")
-    wanted = [(*report, f"table={config.table}")]
-    wanted += [(*report, f"figure={number}") for number in entry.figures]
     for output in run_local(wanted, 1, config.threads).values():
         console.print(output, markup=False, highlight=False)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
+
+from waterline.runs import BadInput
 
 STAGES = ("base", "reinforcement")
 
@@ -27,3 +32,31 @@ def default_config(seed: int) -> dict[str, Any]:
     choices = HydraConfig.get().runtime.choices
     chosen = [f"{group}={choices[group]}" for group in ("experiment", "method")]
     return plain(hydra.compose("train", overrides=[*chosen, f"seed={seed}"]))
+
+
+def method_configs(
+    run: str, methods: Sequence[str], budgets: Sequence[int] | None, n_max_per_n0: int
+) -> list[dict[str, Any]]:
+    """Configurations of methods in the experiment of the run in the folder ``run``.
+
+    Args:
+        budgets: N0, each of which every method gets; None for the experiment's own.
+        n_max_per_n0: allocation.n_max over N0.
+
+    Raises:
+        BadInput: The folder holds no run.
+    """
+    file = Path(run) / "config.yaml"
+    if not file.exists():
+        raise BadInput(f"{run} holds no run: name a folder with a config.yaml, as in run=….")
+    config = yaml.safe_load(file.read_text())
+    experiment = config["experiment"].replace("-", "/", 1)
+    found = []
+    for n0 in budgets or (None,):
+        for method in methods:
+            chosen = [f"experiment={experiment}", f"method={method}", f"seed={config['seed']}"]
+            if n0 is not None:
+                n_max = n0 * n_max_per_n0
+                chosen += [f"allocation.n0={n0}", f"allocation.n_max={n_max}"]
+            found.append(plain(hydra.compose("train", overrides=chosen)))
+    return found

@@ -9,10 +9,14 @@ from pathlib import Path
 import torch
 import yaml
 
-from waterline.evaluation import CountsStore, EvaluationSettings, evaluate
+from waterline.evaluation import CountsStore, EvaluationSettings, ProbabilityStore, evaluate
 from waterline.runs import BadInput, RunFolder, as_bad_input, build
+from waterline.tasks.images import ImageTask
 from waterline.training.assemble import build_policy, build_task, set_threads
 from waterline.training.checkpoints import Checkpoints, load_checkpoint
+from waterline.training.images.assemble import build_classifier, require_image_split
+from waterline.training.images.evaluate import evaluate_images
+from waterline.training.ranks import Ranks
 
 log = logging.getLogger("waterline")
 
@@ -28,12 +32,13 @@ def evaluate_run(
     top_k: int = 0,
     max_rows: int = 8192,
     threads: int | None = None,
-) -> CountsStore:
-    """Counts of one checkpoint of the run in ``root``, into its ``eval/counts.parquet``.
+) -> CountsStore | ProbabilityStore:
+    """One checkpoint of the run in ``root``, into ``eval/counts.parquet``.
 
     A base run's policy counts as step 0, where reinforcement learning begins. What was evaluated
-    with the same ``n`` is not sampled again. Runs that were trained on GPUs are evaluated on one,
-    where there is one.
+    with the same ``n`` is not sampled again. On images, whose success probability is known, nothing
+    is sampled: it goes into ``eval/probabilities.parquet``, and ``n`` and the settings of sampling
+    are not read. Runs that were trained on GPUs are evaluated on one, where there is one.
 
     Raises:
         BadInput: The folder holds no run, or the run no such checkpoint.
@@ -64,6 +69,15 @@ def evaluate_run(
     step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
     wants_gpu = config["trainer"]["accelerator"] not in ("cpu", "mps")
     device = "cuda" if wants_gpu and torch.cuda.is_available() else "cpu"
+    if isinstance(task, ImageTask):
+        require_image_split(task, split)
+        exact = ProbabilityStore(folder.eval / "probabilities.parquet")
+        policy = build_classifier(config, path).to(device)
+        with folder:
+            if exact.at(step, split).empty:
+                workers = config["trainer"]["workers"]
+                evaluate_images(policy, task, split, step, exact, Ranks(), workers)
+        return exact
     engine = build(config["engine"], policy=build_policy(config, path).to(device))
     store = CountsStore(folder.eval / "counts.parquet")
     with folder, as_bad_input():

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from waterline.training.jobs import Command
 
-_DONE_OF = re.compile(r"(?:step (\d+)/(\d+)|(\d+) of (\d+) prompts)")
+_DONE_OF = re.compile(r"(?:step (\d+)/(\d+)|(\d+) of (\d+) (?:prompts|checkpoints))")
 
 
 class JobWatch:
@@ -74,5 +74,6 @@ def label(command: Command) -> str:
     if settings.get("stage") == "base":
         settings["method"] = "base"
     parts = [settings[key] for key in ("run", "method", "losses") if key in settings]
-    parts += [f"seed={settings['seed']}"] if "seed" in settings else []
+    named = {"success": "success", "n0": "allocation.n0", "seed": "seed"}
+    parts += [f"{name}={settings[key]}" for name, key in named.items() if key in settings]
     return " ".join(parts) or " ".join(command)

@@ -164,5 +164,6 @@ def _line(row: Row, steps: int) -> str:
                     "response/length", "grad/norm", "time/step")
         if isinstance(row.get(key), float)
     ]  # fmt: skip
-    shown += [f"{key} {value:.3f}" for key, value in row.items() if key.startswith("eval/")]
+    measured = [key for key in row if key.startswith("eval/")]
+    shown += [f"{key} {row[key]:.3f}" for key in measured[:: 1 + len(measured) // 8]]
     return f"step {row['step']}/{steps}: " + ", ".join(shown)

@@ -89,7 +89,7 @@ def build_image_stage(config: Config, task: ImageTask) -> ImageStage:
     """
     settings = config["training"]
     pieces = build_pieces(config)
-    require_split(task, config["evaluation"]["split"])
+    require_image_split(task, config["evaluation"]["split"])
     with as_bad_input():
         build(config["logger"])
         return ImageStage(
@@ -106,7 +106,7 @@ def build_image_stage(config: Config, task: ImageTask) -> ImageStage:
         )
 
 
-def require_split(task: ImageTask, split: str) -> None:
+def require_image_split(task: ImageTask, split: str) -> None:
     """Raise BadInput unless the task has images in this split."""
     if split not in task.splits or not len(task.splits[split]):
         filled = ", ".join(name for name, images in task.splits.items() if len(images))

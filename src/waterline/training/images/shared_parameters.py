@@ -1,0 +1,130 @@
+"""Gradients of several methods at the same parameters, on the same images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from waterline.advantages import maxrl
+from waterline.allocation import OneShotAllocator, fidelity
+from waterline.losses import CrossEntropy, class_loss
+from waterline.policies import ImageClassifier
+from waterline.runs import stream_key
+from waterline.training.images.batches import StepImages
+from waterline.training.images.gradients import cosine
+from waterline.training.images.step import ImagePieces, ImageRecord, run_image_step
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SharedBatch:
+    """Candidate images under one policy, with the graph of one forward pass in training mode.
+
+    BatchNorm uses the batch's statistics and leaves its running ones as they are.
+    """
+
+    step: StepImages
+    log_probs: Tensor
+    parameters: list[Tensor]
+
+    @staticmethod
+    def of(policy: ImageClassifier, step: StepImages) -> SharedBatch:
+        """The forward pass."""
+        policy.train()
+        for module in policy.modules():
+            if isinstance(module, _BatchNorm):
+                module.momentum = 0.0
+        device = next(policy.parameters()).device
+        log_probs = policy(step.images.pixels.to(device)).double().log_softmax(dim=1)
+        return SharedBatch(step, log_probs, list(policy.parameters()))
+
+    def gradient(self, weights: Tensor, denominator: float) -> Tensor:
+        """The gradient of :func:`class_loss` as one float64 vector over all parameters."""
+        loss = class_loss(self.log_probs, weights.to(self.log_probs.device), denominator)
+        parts = torch.autograd.grad(loss, self.parameters, retain_graph=True)
+        return torch.cat([part.double().flatten() for part in parts])
+
+    @property
+    def one_hot(self) -> Tensor:
+        """(B, C) weights of cross-entropy."""
+        labels = torch.from_numpy(self.step.images.labels)
+        return CrossEntropy.weights(labels, self.log_probs.shape[1])
+
+
+def compare_gradients(
+    batch: SharedBatch, pieces: ImagePieces, seed: int, resamplings: int
+) -> tuple[list[Row], list[Row]]:
+    """Cosines of a method's gradients to that of cross-entropy, and κ of each image.
+
+    Kinds of cosines: 'sample', one per resampling (noise and bias); 'mean', of the mean gradient
+    over the resamplings; and 'expected', of the expectation in closed form (bias alone),
+
+        E[H] = (1/B) Σ_{q∈A} w_q (N_q/N0) κ(p_q, N_q) ∇(−log p_q),
+
+    for the MaxRL advantage under counts that do not depend on the batch's outcomes (SERA,
+    Equations 11 and 21).
+
+    Args:
+        seed: of the samples. resamplings: gradients per kind 'sample', at least 1.
+
+    Returns:
+        Rows with kind, resample and cosine; rows with prompt, p, n, kappa_before = κ(p, N0),
+        kappa_after = κ(p, n), active.
+    """
+    count = float(len(batch.step.images.ids))
+    exact = batch.gradient(batch.one_hot, count)
+    rows: list[Row] = []
+    mean = torch.zeros_like(exact)
+    for resample in range(resamplings):
+        record, gradient = _sampled(batch, pieces, stream_key(seed, "gradients", resample))
+        rows.append(_row("sample", resample, gradient, exact))
+        mean += gradient / resamplings
+    rows.append(_row("mean", -1, mean, exact))
+    if _has_closed_form(pieces):
+        plan = record.plan
+        factor = plan.weights * plan.counts / pieces.n0 * fidelity(record.p, plan.counts)
+        weights = batch.one_hot * torch.from_numpy(factor)[:, None]
+        rows.append(_row("expected", -1, batch.gradient(weights, count), exact))
+    return rows, list(_fidelities(record, pieces.n0))
+
+
+def _sampled(batch: SharedBatch, pieces: ImagePieces, key: int) -> tuple[ImageRecord, Tensor]:
+    found: list[Tensor] = []
+
+    def update(weights: Tensor, denominator: float, _: bool) -> None:
+        found.append(batch.gradient(weights, denominator))
+
+    return run_image_step(pieces, batch.step, batch.log_probs, key, update), found[0]
+
+
+def _has_closed_form(pieces: ImagePieces) -> bool:
+    advantage = pieces.advantage
+    plain = isinstance(advantage, partial) and advantage.func is maxrl
+    return plain and isinstance(pieces.allocator, OneShotAllocator)
+
+
+def _row(kind: str, resample: int, gradient: Tensor, exact: Tensor) -> Row:
+    return {"kind": kind, "resample": resample, "cosine": cosine([gradient], [exact])}
+
+
+def _fidelities(record: ImageRecord, n0: int) -> Iterator[Row]:
+    before = fidelity(record.p, np.full(len(record.p), n0))
+    after = fidelity(record.p, record.trials)
+    for q, prompt in enumerate(record.ids.tolist()):
+        active = bool(record.plan.active[q])
+        yield {
+            "prompt": prompt,
+            "p": record.p[q],
+            "n": record.trials[q],
+            "kappa_before": before[q],
+            "kappa_after": after[q] if active else 0.0,
+            "active": active,
+        }
