@@ -10,8 +10,9 @@ ALLOCATION = (
 UPDATE = "policy/entropy response/length grad/norm grad/skipped engine/logp_gap"
 LOSS = "loss/value lr"
 TIME = "time/allocate time/sample time/verify time/update time/step"
+IMAGES = "grad/cosine_ce success/mae success/pearson eval/top1 data/unreadable"
 DESIGN = [
-    *(f"{STEP} {GROUPS} {UPDATE} {LOSS} {TIME}").split(),
+    *(f"{STEP} {GROUPS} {UPDATE} {LOSS} {TIME} {IMAGES}").split(),
     *(f"allocation/{name}" for name in ALLOCATION.split()),
     "eval/pass@{K}",
 ]
@@ -19,6 +20,10 @@ DESIGN = [
 
 def test_every_metric_of_the_design_is_documented():
     assert set(DESIGN) <= set(METRICS)
+
+
+def test_what_only_image_runs_write_is_marked():
+    assert {name for name, found in METRICS.items() if found.tasks == "images"} == {*IMAGES.split()}
 
 
 def test_names_are_unique_and_every_row_is_filled():
@@ -44,4 +49,4 @@ def test_glossary_is_one_markdown_row_per_metric():
     lines = glossary().splitlines()
     assert len(lines) == len(METRICS) + 2
     # A bar inside a cell would open another one.
-    assert {line.count("|") for line in lines} == {4}
+    assert {line.count("|") for line in lines} == {5}

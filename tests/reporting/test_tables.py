@@ -38,7 +38,7 @@ def test_questions_interval_is_that_of_the_mean_over_questions(make_run, tmp_pat
     make_run("maxrl", p=p, n=100, base=None)
     value = table(tmp_path, ks=(1,)).values[0][0]
     half = 1.96 * np.std(np.rint(100 * p)) / np.sqrt(401)
-    assert value.questions == pytest.approx((50 - half, 50 + half), abs=0.15)
+    assert value.units == pytest.approx((50 - half, 50 + half), abs=0.15)
     assert np.isnan(value.runs).all()  # one seed says nothing of other seeds
 
 
@@ -47,7 +47,7 @@ def test_runs_interval_covers_the_seeds(make_run, tmp_path):
         make_run("maxrl", seed, p=[p] * 5, base=None)
     value = table(tmp_path, ks=(1,)).values[0][0]
     assert value.value == pytest.approx(50)
-    assert value.questions == pytest.approx((50, 50))
+    assert value.units == pytest.approx((50, 50))
     # All three draws hit the lowest seed with probability 1/27 > 2.5%.
     assert value.runs == pytest.approx((25, 75))
 
@@ -59,7 +59,7 @@ def test_differences_are_paired_by_seed_and_question(make_run, tmp_path):
         make_run("sera", seed, p=questions + 0.05 * seed + 0.02, n=1000)
     found = table(tmp_path, ks=(1,))
     row = labels(found).index("Token-mean SERA")
-    delta = found.deltas[row][0]
+    delta = found.deltas[row].values[0]
     assert delta.value == pytest.approx(2)
     assert delta.runs == pytest.approx((2, 2), abs=0.1)
     assert delta.basis == "runs"
@@ -77,8 +77,8 @@ def test_few_seeds_speak_of_these_checkpoints_only(make_run, tmp_path, seeds):
         make_run("sera", seed)
     found = table(tmp_path)
     assert sum("about these checkpoints only" in note for note in found.notes) == 1
-    assert found.deltas[2][0].basis == "questions"
-    assert not found.deltas[2][0].excludes_zero
+    assert found.deltas[2].values[0].basis == "questions"
+    assert not found.deltas[2].values[0].excludes_zero
 
 
 def test_rows_follow_the_expected_order_and_missing_ones_are_named(make_run, tmp_path):
@@ -96,7 +96,7 @@ def test_rows_follow_the_expected_order_and_missing_ones_are_named(make_run, tmp
         "Seqnorm SERA",
     ]
     assert "No finished run for: Token-mean GRPO." in found.notes
-    assert [other.label if other else None for other in found.baselines] == [
+    assert [delta.other.label if delta else None for delta in found.deltas] == [
         None,
         None,
         None,
@@ -113,7 +113,7 @@ def test_what_is_left_out_is_named(make_run, tmp_path):
     assert found.rows[-1].answers.seeds == (0,)
     text = " ".join(found.notes)
     assert "not finished: grpo/n0-16/seed-0 (failed)." in text
-    assert "not evaluated on test: Token-mean SERA seed 1." in text
+    assert "not evaluated on test: Token-mean SERA, seed 1." in text
     assert "No difference for Token-mean SERA: there is no MaxRL" in text
 
 
@@ -141,7 +141,7 @@ def test_a_half_done_evaluation_is_left_out_and_named(make_run, tmp_path):
     make_run("sera", 1, p=(0.0, 0.25))  # the first two of the four questions
     found = table(tmp_path)
     assert found.rows[-1].answers.seeds == (0,)
-    assert "Left out, evaluation on test unfinished: Token-mean SERA seed 1." in found.notes
+    assert "Left out, evaluation on test unfinished: Token-mean SERA, seed 1." in found.notes
 
 
 def test_different_questions_cannot_be_compared(make_run, tmp_path):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from waterline.reporting.names import method_label
-from waterline.reporting.readers import Run
-from waterline.reporting.render import interval, signed, verdict
 from waterline.reporting.rows import Row, table_rows
+from waterline.reporting.run import Run
 from waterline.reporting.scores import SEEDS_FOR_A_CLAIM, difference
+from waterline.reporting.tables.text import interval, signed, verdict
 from waterline.runs import BadInput
 
 
@@ -43,7 +43,7 @@ def _only(runs: Iterable[Run], split: str) -> tuple[Row, list[str]]:
     rows = [row for row in rows if row.method != "base"]
     if len(rows) > 1:
         raise BadInput(
-            f"The runs to compare are of {len(rows)} kinds ({', '.join(r.label for r in rows)}): "
+            f"The runs to compare are of {len(rows)} kinds ({'; '.join(r.label for r in rows)}): "
             "pass the runs of one method under one setting."
         )
     return rows[0], [note.removesuffix(".") for note in notes if note.startswith("Left out")]

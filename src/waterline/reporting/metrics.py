@@ -13,12 +13,17 @@ from waterline.runs import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its name as written, a label for axes, its unit ("1": none), what it means."""
+    """One metric: its name as written, a label for axes, its unit ("1": none), what it means.
+
+    ``tasks`` is 'images' where only image classification writes it, whose success probability is
+    known and whose responses are one label; 'sequences' where only the other tasks do; else 'all'.
+    """
 
     name: str
     label: str
     unit: str
     meaning: str
+    tasks: str = "all"
 
     @property
     def axis(self) -> str:
@@ -126,6 +131,14 @@ _ROWS = (
         "l2 norm of the policy gradient after accumulation and before clipping",
     ),
     (
+        "grad/cosine_ce",
+        "Cosine with the CE gradient",
+        "1",
+        "cosine between the gradient of the sampled loss and that of cross-entropy over the full "
+        "candidate batch, both before clipping, on the steps where it was due (SERA, Eq. 47)",
+        "images",
+    ),
+    (
         "grad/skipped",
         "Skipped updates",
         "steps",
@@ -137,6 +150,29 @@ _ROWS = (
         "nats",
         "largest absolute difference between the engine's and the trainer's token log-probability",
     ),
+    (
+        "success/mae",
+        "Estimate error",
+        "1",
+        "mean absolute error of the success estimates against the exact probabilities, over the "
+        "prompts of the batch",
+        "images",
+    ),
+    (
+        "success/pearson",
+        "Estimate correlation",
+        "1",
+        "Pearson correlation of the success estimates with the exact probabilities, over the "
+        "prompts of the batch; absent where either is constant",
+        "images",
+    ),
+    (
+        "data/unreadable",
+        "Unreadable images",
+        "images",
+        "images that could not be decoded and were left out since the run began",
+        "images",
+    ),
     ("time/allocate", "Allocation time", "s", "seconds spent on estimates and counts"),
     ("time/sample", "Sampling time", "s", "seconds spent on sampling responses"),
     ("time/verify", "Verification time", "s", "seconds spent on verdicts"),
@@ -146,8 +182,15 @@ _ROWS = (
         "eval/pass@{K}",
         "Pass@K",
         "1",
-        "unbiased probability that K responses hold a correct one, averaged over questions "
-        "(SERA, Eq. 48)",
+        "probability that K responses hold a correct one, averaged over questions: unbiased from "
+        "samples (SERA, Eq. 48), exact where the success probability is known",
+    ),
+    (
+        "eval/top1",
+        "Top-1 accuracy",
+        "1",
+        "share of the evaluated images whose own label is the likeliest",
+        "images",
     ),
 )
 
@@ -171,9 +214,10 @@ def metric(name: str) -> Metric:
 
 def glossary() -> str:
     """Return the table of all metrics as Markdown, for ``docs/metrics.md``."""
-    lines = ["| metric | unit | meaning |", "|---|---|---|"]
+    lines = ["| metric | unit | tasks | meaning |", "|---|---|---|---|"]
     lines += [
-        f"| `{m.name}` | {'–' if m.unit == '1' else m.unit} | {m.meaning.replace('|', '&#124;')} |"
+        f"| `{m.name}` | {'–' if m.unit == '1' else m.unit} | {m.tasks} | "
+        f"{m.meaning.replace('|', '&#124;')} |"
         for m in METRICS.values()
     ]
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 METHOD_LABELS = {
     "base": "Base model",
-    "cross_entropy": "Direct CE",
+    "ce": "Direct CE",
     "reinforce": "REINFORCE",
     "rloo": "RLOO",
     "grpo": "GRPO",
@@ -30,12 +30,6 @@ def method_label(method: str) -> str:
 def normalisation_label(normalisation: str) -> str:
     """Return the display name of a loss normalisation ('' = none, as for the base model)."""
     return NORMALISATION_LABELS.get(normalisation, normalisation)
-
-
-def row_label(normalisation: str, method: str, settings: str = "") -> str:
-    """Return 'Token-mean SERA', with the settings in brackets where they tell rows apart."""
-    parts = [normalisation_label(normalisation)] if normalisation else []
-    return " ".join([*parts, method_label(method), *([f"({settings})"] if settings else [])])
 
 
 def rank(known: Iterable[str], name: str) -> tuple[int, str]:

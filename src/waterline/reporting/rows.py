@@ -1,43 +1,48 @@
-"""The rows of a table: finished and evaluated runs, grouped by normalisation and method."""
+"""The rows of a table: finished and evaluated runs, grouped by what tells them apart."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from waterline.reporting.names import METHOD_LABELS, NORMALISATION_LABELS, rank, row_label
-from waterline.reporting.readers import Run, finished
-from waterline.reporting.scores import Answers, collect
+from waterline.reporting.answers import Answers, collect
+from waterline.reporting.kinds import Kind, in_order
+from waterline.reporting.readers import finished
+from waterline.reporting.run import Run
 from waterline.runs import BadInput
 
 
 @dataclass(frozen=True)
 class Row:
-    """The seeds of one method under one normalisation; ``settings`` only where they tell apart."""
+    """The seeds of one kind; ``kind.settings`` only where they tell rows apart."""
 
-    normalisation: str
-    method: str
-    settings: str
+    kind: Kind
     runs: tuple[Run, ...]
     answers: Answers
     step: int
 
     @property
+    def method(self) -> str:
+        """The method's name."""
+        return self.kind.method
+
+    @property
     def label(self) -> str:
         """How the row is called, e.g. 'Token-mean SERA'."""
-        return row_label(self.normalisation, self.method, self.settings)
+        return self.kind.label
 
     def plan(self) -> tuple[object, ...]:
-        """The settings that must be equal for two rows to be compared."""
-        first = self.runs[0]
-        return (self.normalisation, self.step, first.setting("allocation.n0"))
+        """The settings that must be equal for two rows to be compared at equal budgets."""
+        return (self.kind.normalisation, self.step, self.runs[0].n0)
 
 
 def table_rows(
-    runs: Iterable[Run], split: str, expected: Sequence[tuple[str, str]] = ()
+    runs: Iterable[Run], split: str, expected: Sequence[Kind] = (), base: bool = True
 ) -> tuple[list[Row], list[str]]:
     """Group the runs that are finished and evaluated on ``split``, base model first.
 
-    ``expected`` lists (normalisation, method) in the order wanted; other rows follow. Returns the
-    rows and one sentence for each thing that was left out or is missing.
+    ``expected`` lists the kinds (without settings) in the order wanted; other rows follow. Without
+    ``base``, no row shows step 0, as where training starts from random weights. Returns the rows
+    and one sentence for each thing that was left out or is missing.
 
     Raises:
         BadInput: when no run is left.
@@ -50,40 +55,49 @@ def table_rows(
     partly = _partly(trained, split)
     notes += _left_out(partly, f"evaluation on {split} unfinished")
     unread += partly
-    groups: dict[tuple[str, str, str], list[Run]] = {}
+    groups: dict[Kind, list[Run]] = {}
     for run in trained:
         if run not in unread:
-            key = (run.normalisation, run.method, run.settings)
-            groups.setdefault(key, []).append(run)
+            groups.setdefault(run.kind, []).append(run)
     if not groups:
         raise BadInput(
             f"No finished run is evaluated on {split}"
             + "".join(f"; {note[0].lower()}{note[1:].removesuffix('.')}" for note in notes)
             + ": finish one, or choose another split."
         )
-    rows = _base(done, split, notes)
-    for key in sorted(groups, key=lambda key: _order(key, expected)):
-        alone = sum(other[:2] == key[:2] for other in groups) == 1
-        rows.append(_row(key[0], key[1], "" if alone else key[2], groups[key], split))
-    lacking = [key for key in expected if key not in {(r.normalisation, r.method) for r in rows}]
+    rows = _base(done, split, notes) if base else []
+    alike = Counter(kind.without_settings() for kind in groups)
+    for kind in in_order(groups, expected):
+        name = kind.without_settings() if alike[kind.without_settings()] == 1 else kind
+        rows.append(_row(name, groups[kind], split))
+    lacking = [kind for kind in expected if kind not in alike]
     if lacking:
-        notes.append(f"No finished run for: {', '.join(row_label(*key) for key in lacking)}.")
+        notes.append(f"No finished run for: {'; '.join(kind.label for kind in lacking)}.")
     return rows, notes
 
 
-def _row(normalisation: str, method: str, settings: str, runs: list[Run], split: str) -> Row:
-    label = row_label(normalisation, method, settings)
+def one_of_each_seed(label: str, runs: Iterable[Run]) -> list[Run]:
+    """Return the runs in the order of their seeds.
+
+    Raises:
+        BadInput: when two have the same seed.
+    """
     runs = sorted(runs, key=lambda run: run.seed)
-    steps = {run.seed: run.last_step(split) for run in runs}
-    if len(steps) < len(runs):
+    if len({run.seed for run in runs}) < len(runs):
         raise BadInput(f"{label}: two runs have the same seed: move one of them away.")
+    return runs
+
+
+def _row(kind: Kind, runs: list[Run], split: str) -> Row:
+    runs = one_of_each_seed(kind.label, runs)
+    steps = {run.seed: run.last_step(split) for run in runs}
     if len(set(steps.values())) > 1:
         raise BadInput(
-            f"{label}: the seeds were last evaluated at different steps ({steps}): evaluate the "
-            "same step of each."
+            f"{kind.label}: the seeds were last evaluated at different steps ({steps}): evaluate "
+            "the same step of each."
         )
-    answers = collect({run.seed: run.answers(split) for run in runs}, label)
-    return Row(normalisation, method, settings, tuple(runs), answers, steps[runs[0].seed] or 0)
+    answers = collect({run.seed: run.answers(split) for run in runs}, kind.label)
+    return Row(kind, tuple(runs), answers, steps[runs[0].seed] or 0)
 
 
 def _base(done: list[Run], split: str, notes: list[str]) -> list[Row]:
@@ -95,16 +109,10 @@ def _base(done: list[Run], split: str, notes: list[str]) -> list[Row]:
     if not source:
         notes.append(f"The base model is not evaluated on {split}.")
         return []
+    kind = Kind(method="base")
     frames = {seed: run.answers(split, 0) for seed, run in source.items()}
     runs = tuple(source[seed] for seed in sorted(source))
-    return [Row("", "base", "", runs, collect(frames, "Base model"), 0)]
-
-
-def _order(
-    key: tuple[str, str, str], expected: Sequence[tuple[str, str]]
-) -> tuple[int, tuple[int, str], tuple[int, str], str]:
-    place = list(expected).index(key[:2]) if key[:2] in expected else len(expected)
-    return place, rank(NORMALISATION_LABELS, key[0]), rank(METHOD_LABELS, key[1]), key[2]
+    return [Row(kind, runs, collect(frames, kind.label), 0)]
 
 
 def _partly(runs: list[Run], split: str) -> list[Run]:
@@ -118,5 +126,5 @@ def _partly(runs: list[Run], split: str) -> list[Run]:
 
 
 def _left_out(runs: list[Run], why: str) -> list[str]:
-    names = ", ".join(f"{row_label(run.normalisation, run.method)} seed {run.seed}" for run in runs)
+    names = "; ".join(f"{run.kind.without_settings().label}, seed {run.seed}" for run in runs)
     return [f"Left out, {why}: {names}."] if runs else []

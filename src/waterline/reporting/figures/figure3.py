@@ -4,14 +4,18 @@ from collections.abc import Iterable, Sequence
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from waterline.reporting.figures.panels import grid, normalisations
-from waterline.reporting.figures.series import by_method, pass_at_k_series
-from waterline.reporting.figures.style import RC, draw_seeds, in_order, legend, log2_axis
-from waterline.reporting.readers import Run
-from waterline.reporting.rows import Row, table_rows
+from waterline.reporting.figures.pass_at_k_panels import (
+    SEEDS_NOTE,
+    draw_curves,
+    draw_profile,
+)
+from waterline.reporting.figures.series import by_kind
+from waterline.reporting.figures.style import RC, legend
+from waterline.reporting.rows import table_rows
+from waterline.reporting.run import Run
 from waterline.runs import BadInput
 
 
@@ -34,25 +38,16 @@ def figure3(
     trained = [run for run in runs if run.method != "base"]
     ks = list(curve_ks) if curve_ks else default_ks(trained, curve_split)
     rows, _ = table_rows(runs, split)
-    groups = by_method(trained)
+    groups = by_kind(trained)
     figure, axes = grid(normalisations(trained), len(ks) + 1)
     with mpl.rc_context(RC):
         for panels, normalisation in zip(axes, normalisations(trained), strict=True):
-            for method in in_order(m for n, m in groups if n == normalisation):
-                members = groups[normalisation, method]
-                for panel, k in zip(panels, ks, strict=False):
-                    steps, values = pass_at_k_series(members, k, curve_split, estimator)
-                    if len(steps):
-                        draw_seeds(panel, steps, values, method)
-                    panel.set_xlabel("Training step")
-                    panel.set_ylabel(f"Pass@{k} (%), {curve_split}")
-            shown = [row for row in rows if row.normalisation in ("", normalisation)]
-            _profile(panels[-1], shown, split, estimator)
-        legend(
-            figure,
-            [panel for row in axes for panel in row],
-            "thick: mean over seeds; thin: single seeds; band: their range",
-        )
+            group = {kind: groups[kind] for kind in groups if kind.normalisation == normalisation}
+            for panel, k in zip(panels, ks, strict=False):
+                draw_curves(panel, group, k, curve_split, estimator)
+            shown = [row for row in rows if row.kind.normalisation in ("", normalisation)]
+            draw_profile(panels[-1], shown, split, estimator)
+        legend(figure, [panel for row in axes for panel in row], SEEDS_NOTE)
     return figure
 
 
@@ -68,14 +63,3 @@ def default_ks(runs: Iterable[Run], split: str) -> list[int]:
         raise BadInput(f"No run is evaluated on {split}: choose another curve_split.")
     high = 2 ** max(int(np.log2(min(fewest))) - 1, 0)
     return sorted({1, max(high // 8, 1), high})
-
-
-def _profile(panel: Axes, rows: list[Row], split: str, estimator: str) -> None:
-    fewest = min(int(row.answers.n.min()) for row in rows)
-    ks = [2**i for i in range(int(np.log2(fewest)) + 1)]
-    for row in rows:
-        scores = [row.answers.scores(k, estimator).mean(axis=1) for k in ks]
-        draw_seeds(panel, np.asarray(ks, dtype=np.float64), 100 * np.stack(scores, 1), row.method)
-    log2_axis(panel, ks)
-    panel.set_xlabel("K")
-    panel.set_ylabel(f"Final Pass@K (%), {split}")

@@ -6,11 +6,11 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.series import by_method, metric_series, trailing_mean
-from waterline.reporting.figures.style import RC, draw_seeds, in_order, legend, style
+from waterline.reporting.figures.series import by_kind, metric_series, trailing_mean
+from waterline.reporting.figures.style import RC, draw_seeds, legend, style
 from waterline.reporting.metrics import metric
 from waterline.reporting.names import NORMALISATION_LABELS, normalisation_label, rank
-from waterline.reporting.readers import Run
+from waterline.reporting.run import Run
 
 WINDOW = 50  # trailing steps, as in SERA's Figure 15
 NOTE = (
@@ -43,14 +43,14 @@ def metrics_figure(runs: Sequence[Run], names: Sequence[str]) -> Figure:
 
     With several seeds the faint band is the range of the trailing means over seeds.
     """
-    groups = by_method(runs)
+    groups = by_kind(runs)
     figure, axes = grid(normalisations(runs), len(names))
     with mpl.rc_context(RC):
         for row, normalisation in zip(axes, normalisations(runs), strict=True):
-            methods = in_order(m for n, m in groups if n == normalisation)
+            shown = [kind for kind in groups if kind.normalisation == normalisation]
             for panel, name in zip(row, names, strict=True):
-                for method in methods:
-                    _line(panel, groups[normalisation, method], name, method)
+                for kind in shown:
+                    _line(panel, groups[kind], name, kind.method)
                 panel.set_xlabel(metric("step").axis)
                 panel.set_ylabel(metric(name).axis)
                 panel.margins(x=0.02)

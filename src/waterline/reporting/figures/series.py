@@ -6,31 +6,32 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterline.reporting.readers import Run
-from waterline.reporting.scores import ESTIMATORS
+from waterline.reporting.answers import collect
+from waterline.reporting.kinds import Kind, in_order
+from waterline.reporting.run import Run
 from waterline.runs import BadInput
 
 Floats = NDArray[np.float64]
 
 
-def by_method(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
-    """Group trained runs by (normalisation, method).
+def by_kind(runs: Iterable[Run]) -> dict[Kind, list[Run]]:
+    """Group trained runs by their kind, in the order of the tables.
 
     Raises:
         BadInput: when a group mixes settings, since one line cannot show two.
     """
-    groups: dict[tuple[str, str], list[Run]] = {}
+    groups: dict[Kind, list[Run]] = {}
     for run in runs:
         if run.method != "base":
-            groups.setdefault((run.normalisation, run.method), []).append(run)
-    for (normalisation, method), members in groups.items():
+            groups.setdefault(run.kind.without_settings(), []).append(run)
+    for kind, members in groups.items():
         settings = sorted({run.settings for run in members})
         if len(settings) > 1:
             raise BadInput(
-                f"{method} with {normalisation} was run with the settings {', '.join(settings)}: "
-                "choose with settings=[<name>,…]."
+                f"{kind.label} was run with the settings {', '.join(settings)}: choose with "
+                "settings=[<name>,…]."
             )
-    return groups
+    return {kind: groups[kind] for kind in in_order(groups)}
 
 
 def metric_series(runs: Iterable[Run], name: str) -> tuple[Floats, Floats]:
@@ -45,21 +46,29 @@ def pass_at_k_series(
     """Return steps (X,) and Pass@K in percent (S, X) at the steps that all seeds evaluated."""
     columns = []
     for run in runs:
-        rows = run.counts[run.counts.split == split]
-        if len(rows) and k > rows.n.min():
-            raise BadInput(
-                f"Pass@{k} needs {k} responses per {split} question and {run.path} has "
-                f"{rows.n.min()}: choose smaller curve_ks."
-            )
-        if len(rows):
-            score = ESTIMATORS[estimator](rows.n.to_numpy(), rows.c.to_numpy(), k)
-            columns.append(100 * pd.Series(score, index=rows.step).groupby(level=0).mean())
+        means = {}
+        for step in run.steps(split):
+            answers = collect({run.seed: run.answers(split, step)}, str(run.path))
+            if k > answers.most:
+                raise BadInput(
+                    f"Pass@{k} needs {k} responses per {split} question and {run.path} has "
+                    f"{answers.most:g}: choose smaller curve_ks."
+                )
+            means[step] = 100 * answers.scores(k, estimator).mean()
+        if means:
+            columns.append(pd.Series(means))
     return _stack(columns)
 
 
 def trailing_mean(y: Floats, window: int) -> Floats:
     """Return the mean of the last ``window`` values along the last axis (fewer at the start)."""
     frame = pd.DataFrame(y.T).rolling(window, min_periods=1).mean()
+    return np.asarray(frame.to_numpy().T, dtype=np.float64)
+
+
+def centred_mean(y: Floats, window: int) -> Floats:
+    """Return the mean of the ``window`` values around each (fewer at both ends)."""
+    frame = pd.DataFrame(y.T).rolling(window, min_periods=1, center=True).mean()
     return np.asarray(frame.to_numpy().T, dtype=np.float64)
 
 

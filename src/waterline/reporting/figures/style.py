@@ -10,15 +10,18 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from waterline.reporting.kinds import Kind
 from waterline.reporting.names import METHOD_LABELS, method_label, rank
 from waterline.runs import atomic_write
 
 # Okabe–Ito; dashes tell the lines apart in grey as well.
 _STYLES: dict[str, tuple[str, Any]] = {
     "base": ("#7F7F7F", (0, (1, 1.5))),
+    "ce": ("#000000", "solid"),
     "maxrl": ("#0072B2", (0, (5, 1.5))),
     "sera": ("#D55E00", "solid"),
     "grpo": ("#009E73", (0, (4, 1.5, 1, 1.5))),
@@ -52,6 +55,23 @@ def style(method: str) -> dict[str, Any]:
     return {"color": colour, "linestyle": dash, "label": method_label(method)}
 
 
+def tinted(colour: str, share: float) -> tuple[float, ...]:
+    """Return the colour mixed with white, of which it has ``share``."""
+    return tuple(1 - share * (1 - part) for part in to_rgb(colour))
+
+
+def budget_styles(kinds: Iterable[Kind]) -> dict[Kind, dict[str, Any]]:
+    """Return looks that tell budgets apart: the smaller one, the paler and thinner its line."""
+    budgets = sorted({kind.n0 for kind in kinds if kind.n0 is not None}, reverse=True)
+    looks = {}
+    for kind in kinds:
+        depth = 0.5 ** (budgets.index(kind.n0) if kind.n0 is not None else 0)
+        look = style(kind.method)
+        look |= {"color": tinted(look["color"], depth), "linewidth": 1.0 + 0.6 * depth}
+        looks[kind] = look | {"label": kind.label}
+    return looks
+
+
 def in_order(methods: Iterable[str]) -> list[str]:
     """Return the distinct methods in the order of every legend."""
     return sorted(set(methods), key=lambda method: rank(METHOD_LABELS, method))
@@ -61,11 +81,11 @@ def draw_seeds(
     axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], method: str, **extra: Any
 ) -> None:
     """Draw the mean over seeds of ``y`` (S, X), each seed as a thin line and their range."""
-    look = style(method) | extra
+    look = {"linewidth": 1.6} | style(method) | extra
     if len(y) > 1:
         axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=0.15, linewidth=0)
         axes.plot(x, y.T, color=look["color"], linewidth=0.5, alpha=0.5)
-    axes.plot(x, y.mean(0), linewidth=1.6, **look)
+    axes.plot(x, y.mean(0), **look)
 
 
 def log2_axis(axes: Axes, ks: Sequence[int]) -> None:

@@ -1,0 +1,83 @@
+"""Gradients at shared parameters: their cosines by checkpoint, and κ before and after."""
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from waterline.reporting.figures.style import RC, legend, style
+from waterline.reporting.gradients import SharedGradients, shared_gradients
+from waterline.reporting.kinds import Kind
+from waterline.reporting.names import method_label
+from waterline.reporting.run import Run
+from waterline.runs import BadInput
+
+NOTE = (
+    "(a) band: 10–90% of single samples; thick: their mean; ×: expected gradient, closed form. "
+    "(b) a point per prompt"
+)
+BAND = (10, 90)
+
+
+def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figure:
+    """Draw a row per N₀: (a) cosine with the CE gradient by checkpoint, (b) κ against p.
+
+    ``checkpoint`` is the step that (b) shows, by default the middle one.
+
+    Raises:
+        BadInput: when no gradients were measured, or not at ``checkpoint``.
+    """
+    found = shared_gradients(runs)
+    steps = np.unique(found.fidelity.checkpoint.to_numpy()).tolist()
+    at = steps[len(steps) // 2] if checkpoint is None else checkpoint
+    if at not in steps:
+        raise BadInput(
+            f"No gradients were measured at step {at}: choose checkpoint among "
+            f"{', '.join(map(str, steps))}."
+        )
+    budgets = sorted({kind.n0 or 0 for kind in found.kinds})
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(7.6, 2.9 * len(budgets) + 0.5), layout="constrained")
+        axes = figure.subplots(len(budgets), 2, squeeze=False)
+        for (left, right), n0 in zip(axes, budgets, strict=True):
+            kinds = [kind for kind in found.kinds if kind.n0 == n0]
+            for kind in kinds:
+                _cosines(left, found, kind)
+            _fidelities(right, found, kinds, at)
+            left.set_title(f"(a) Cosine, N₀ = {n0}", loc="left", fontweight="bold")
+            right.set_title(f"(b) Fidelity, N₀ = {n0}, step {at}", loc="left", fontweight="bold")
+        legend(figure, axes.ravel(), NOTE)
+    return figure
+
+
+def _cosines(panel: Axes, found: SharedGradients, kind: Kind) -> None:
+    rows = found.cosines[(found.cosines.n0 == kind.n0) & (found.cosines.method == kind.method)]
+    look = style(kind.method)
+    samples = rows[rows.kind == "sample"].groupby("checkpoint").cosine
+    steps = samples.mean().index.to_numpy(dtype=np.float64)
+    low, high = (samples.quantile(q / 100).to_numpy() for q in BAND)
+    panel.fill_between(steps, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    panel.plot(steps, samples.mean(), linewidth=1.6, marker="o", markersize=3, **look)
+    expected = rows[rows.kind == "expected"].groupby("checkpoint").cosine.mean()
+    panel.plot(expected.index, expected, "x", color=look["color"], markersize=6)
+    panel.set_xlabel("Step of the cross-entropy run")
+    panel.set_ylabel("Cosine with the CE gradient")
+
+
+def _fidelities(panel: Axes, found: SharedGradients, kinds: Sequence[Kind], step: int) -> None:
+    rows = found.fidelity[found.fidelity.checkpoint == step]
+    for kind in kinds:
+        mine = rows[(rows.n0 == kind.n0) & (rows.method == kind.method)]
+        look = style(kind.method)
+        panel.plot(
+            mine.p, mine.kappa_after, "o", color=look["color"], markersize=2.2, alpha=0.45,
+            markeredgewidth=0, rasterized=True, label=f"{method_label(kind.method)}, κ(p, N)",
+        )  # fmt: skip
+    before = rows[rows.n0 == kinds[0].n0].sort_values("p")
+    panel.plot(before.p, before.kappa_before, color="black", linewidth=1, label="κ(p, N₀)")
+    panel.set_xscale("log")
+    panel.set_ylim(-0.03, 1.03)
+    panel.set_xlabel("Success probability p")
+    panel.set_ylabel("Fidelity κ")

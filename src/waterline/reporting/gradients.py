@@ -1,0 +1,121 @@
+"""Gradients of every method at shared parameters: the checkpoints of the cross-entropy runs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from waterline.reporting.kinds import Kind, in_order
+from waterline.reporting.readers import finished
+from waterline.reporting.rows import one_of_each_seed
+from waterline.reporting.run import Run
+from waterline.reporting.run_tables import COSINES, FIDELITY
+from waterline.runs import BadInput
+
+Floats = NDArray[np.float64]
+COSINE_KINDS = ("sample", "mean", "expected")
+UNIT = ["checkpoint", "batch"]
+
+
+@dataclass(frozen=True)
+class SharedGradients:
+    """What the cross-entropy runs measured, with the columns of both files and ``seed``."""
+
+    runs: tuple[Run, ...]
+    cosines: pd.DataFrame
+    fidelity: pd.DataFrame
+    notes: tuple[str, ...]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Budget and method of each row, MaxRL before SERA at every budget."""
+        pairs = self.cosines[["n0", "method"]].drop_duplicates()
+        return in_order(Kind(n0=int(n0), method=str(m)) for n0, m in pairs.to_numpy())
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the runs."""
+        return [run.seed for run in self.runs]
+
+    def cosine(self, kind: Kind, which: str) -> Floats:
+        """Return the cosine (S, U) of seeds and units (checkpoint, batch).
+
+        ``which`` is 'sample' (the mean over resamplings of each one's cosine), 'mean' (the cosine
+        of their mean) or 'expected' (that of the closed form).
+        """
+        rows = _of(self.cosines, kind)
+        return self._stack(rows[rows.kind == which].groupby(["seed", *UNIT]).cosine.mean())
+
+    def kappa(self, kind: Kind, column: str, statistic: str, *, active: bool) -> Floats:
+        """Return a statistic over the prompts of each unit, (S, U); NaN where there is no prompt.
+
+        Without ``active`` over all prompts, else over those that got rollouts.
+        """
+        rows = _of(self.fidelity, kind)
+        groups = rows[rows.active | (not active)].groupby(["seed", *UNIT])[column]
+        found: pd.Series[float] = groups.std(ddof=0) if statistic == "sd" else groups.mean()
+        return self._stack(found.reindex(self._units(rows)))
+
+    def active(self, kind: Kind) -> Floats:
+        """Return the share of active prompts of each unit, (S, U)."""
+        return self._stack(_of(self.fidelity, kind).groupby(["seed", *UNIT]).active.mean())
+
+    def _units(self, rows: pd.DataFrame) -> pd.MultiIndex:
+        return pd.MultiIndex.from_frame(rows[["seed", *UNIT]].drop_duplicates())
+
+    def _stack(self, column: "pd.Series[float]") -> Floats:
+        table = column.unstack(UNIT).reindex(self.seeds).sort_index(axis=1)
+        return table.to_numpy(dtype=np.float64)
+
+
+def shared_gradients(runs: Iterable[Run]) -> SharedGradients:
+    """Read ``gradients/`` of the finished cross-entropy runs.
+
+    Raises:
+        BadInput: when none has it, or the runs measured different checkpoints, batches or methods.
+    """
+    done, notes = finished(runs)
+    found = [run for run in done if run.method == "ce" and len(run.table(COSINES))]
+    if not found:
+        raise BadInput(
+            f"No finished cross-entropy run has {COSINES.file}"
+            + "".join(f"; {note[0].lower()}{note[1:].removesuffix('.')}" for note in notes)
+            + ": measure the gradients at its checkpoints first."
+        )
+    found = one_of_each_seed("Direct CE with gradients", found)
+    cosines = _together(found, [run.table(COSINES) for run in found])
+    fidelity = _together(found, [run.table(FIDELITY) for run in found])
+    _check_alike(found, cosines, [*UNIT, "method", "n0", "kind"])
+    _check_alike(found, fidelity, [*UNIT, "method", "n0"])
+    measured = [
+        set(map(tuple, frame[["method", "n0"]].to_numpy())) for frame in (cosines, fidelity)
+    ]
+    if measured[0] != measured[1]:
+        raise BadInput(
+            f"{found[0].path / 'gradients'} holds cosines and fidelities of different methods: "
+            f"{COSINES.again}."
+        )
+    return SharedGradients(tuple(found), cosines, fidelity, tuple(notes))
+
+
+def _together(runs: Sequence[Run], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    seeds = (run.seed for run in runs)
+    return pd.concat([frame.assign(seed=seed) for seed, frame in zip(seeds, frames, strict=True)])
+
+
+def _check_alike(runs: Sequence[Run], frame: pd.DataFrame, columns: list[str]) -> None:
+    """Every seed has measured every method on the same units, each kind of cosine included."""
+    held = frame[["seed", *columns]].drop_duplicates()
+    rest = [name for name in columns if name not in UNIT]
+    full = len(runs) * len(held[UNIT].drop_duplicates()) * len(held[rest].drop_duplicates())
+    if len(held) != full:
+        raise BadInput(
+            f"The gradients of {', '.join(str(run.path) for run in runs)} are not of the same "
+            "checkpoints, batches and methods: measure them again with equal settings."
+        )
+
+
+def _of(frame: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    return frame[(frame.n0 == kind.n0) & (frame.method == kind.method)]

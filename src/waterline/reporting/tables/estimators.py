@@ -1,0 +1,158 @@
+"""Table 3: how well the success estimates meet the exact probabilities."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from waterline.reporting.readers import finished
+from waterline.reporting.rows import one_of_each_seed
+from waterline.reporting.run import Run
+from waterline.reporting.scores import SEEDS_FOR_A_CLAIM, Estimate, estimate
+from waterline.reporting.tables.table import Section
+from waterline.reporting.tables.text import interval, plain
+from waterline.runs import BadInput
+
+LABELS = {"pilot": "Pilot estimate", "history": "Historical estimate"}
+# The metric as logged, its name in the paper's table, its heading.
+MEASURES = (("success/mae", "mae", "MAE"), ("success/pearson", "pearson_r", "Pearson r"))
+NOTE = (
+    "Estimate against exact p over the prompts of a batch, averaged over the batches of the last "
+    "full epoch, then over seeds."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorRow:
+    """One estimate at one budget; ``m`` pilot samples per prompt, ``values`` as in MEASURES."""
+
+    p_hat: str
+    n0: int
+    m: int
+    settings: str
+    runs: tuple[Run, ...]
+    epoch: int
+    values: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True)
+class EstimatorTable:
+    """Mean absolute error and Pearson correlation of pilot and historical estimates."""
+
+    rows: tuple[EstimatorRow, ...]
+    notes: tuple[str, ...]
+    subtitle: str = "Training batches of the last full epoch."
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run of every row."""
+        return tuple(run for row in self.rows for run in row.runs)
+
+    def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
+        """Return one grid: the means over seeds, the paper's values, the runs intervals."""
+        lines = []
+        for row in self.rows:
+            about = [str(row.n0), str(row.m), str(row.epoch + 1), str(len(row.runs))]
+            name = LABELS[row.p_hat] + (f" ({row.settings})" if row.settings else "")
+            lines.append([name, "mean", *about, *(plain(v.value, 4) for v in row.values)])
+            blank = [""] * len(about)
+            if paper is not None:
+                theirs = [_paper(paper, row, name) for _, name, _ in MEASURES]
+                lines.append(["", "paper", *blank, *(plain(value, 4) for value in theirs)])
+            lines.append(["", "runs", *blank, *(interval(v.runs, digits=4) for v in row.values)])
+        header = ["", "", "N₀", "m", "Epoch", "Seeds", *(title for _, _, title in MEASURES)]
+        return [Section("Estimates against exact probabilities", header, lines, fixed=8)]
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one line per row and measure."""
+        return pd.DataFrame(
+            {
+                "n0": row.n0,
+                "m": row.m,
+                "method": row.p_hat,
+                "settings": row.settings,
+                "metric": name,
+                "value": value.value,
+                "runs_low": value.runs[0],
+                "runs_high": value.runs[1],
+                "epoch": row.epoch + 1,
+                "seeds": " ".join(str(run.seed) for run in row.runs),
+            }
+            for row in self.rows
+            for (_, name, _), value in zip(MEASURES, row.values, strict=True)
+        )
+
+
+def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
+    """Return the table of the finished runs whose counts came from a pilot or from the history.
+
+    Steps without a value (a correlation is undefined where either side is constant) are left out
+    and counted in the notes. Epochs are counted from 1, as in the paper.
+
+    Raises:
+        BadInput: when no finished run logged how far its estimates are from exact probabilities.
+    """
+    done, notes = finished(runs)
+    groups: dict[tuple[str, int, int, str], list[Run]] = {}
+    for run in done:
+        if run.p_hat and run.n0 is not None and MEASURES[0][0] in run.metrics:
+            m = int(run.setting("allocation.m", 0)) if run.p_hat == "pilot" else 0
+            groups.setdefault((run.p_hat, run.n0, m, run.settings), []).append(run)
+    if not groups:
+        raise BadInput(
+            f"No finished run logged {MEASURES[0][0]} with a pilot or historical estimate"
+            + "".join(f"; {note[0].lower()}{note[1:].removesuffix('.')}" for note in notes)
+            + ": train one where the success probability is known."
+        )
+    order = sorted(groups, key=lambda key: (key[1], list(LABELS).index(key[0]), *key[2:]))
+    rows = []
+    for key in order:
+        alone = sum(other[:3] == key[:3] for other in groups) == 1
+        rows.append(_row((*key[:3], "" if alone else key[3]), groups[key], notes))
+    few = min(len(row.runs) for row in rows)
+    if few < SEEDS_FOR_A_CLAIM:
+        notes.append(
+            f"With {few} seed{'s' * (few > 1)} in the smallest row, this is about these runs."
+        )
+    how = "95% intervals. runs: seeds resampled."
+    return EstimatorTable(tuple(rows), (NOTE, how, *notes))
+
+
+def last_full_epoch(metrics: pd.DataFrame) -> tuple[int, pd.DataFrame]:
+    """Return the number (from 0) and the rows of the last epoch with as many rows as another.
+
+    A run's only epoch counts as full.
+    """
+    sizes = metrics.groupby("epoch").size()
+    epoch = int(sizes.index[sizes == sizes.max()].max())
+    return epoch, metrics[metrics.epoch == epoch]
+
+
+def _row(key: tuple[str, int, int, str], runs: list[Run], notes: list[str]) -> EstimatorRow:
+    label = f"{LABELS[key[0]]}, N₀ = {key[1]}"
+    runs = one_of_each_seed(label, runs)
+    epochs, means, undefined, steps = set(), [], 0, 0
+    for run in runs:
+        epoch, rows = last_full_epoch(run.metrics)
+        values = rows.reindex(columns=[name for name, _, _ in MEASURES]).astype("float64")
+        if values.isna().all().any():
+            raise BadInput(f"{run.path} logged no estimate's error in epoch {epoch + 1}: move it.")
+        epochs.add(epoch)
+        means.append(values.mean().to_numpy())
+        undefined += int(values.isna().any(axis=1).sum())
+        steps += len(values)
+    if len(epochs) > 1:
+        raise BadInput(f"{label}: the seeds ended in different epochs: train them equally long.")
+    if undefined:
+        notes.append(
+            f"{label}: {undefined} of {steps} batches had no correlation and are left out."
+        )
+    scores = np.stack(means)
+    estimates = tuple(estimate(scores[:, [j]], "seeds", 1.0) for j in range(len(MEASURES)))
+    return EstimatorRow(*key, tuple(runs), epochs.pop(), estimates)
+
+
+def _paper(paper: pd.DataFrame, row: EstimatorRow, metric: str) -> float:
+    found = paper[(paper.method == row.p_hat) & (paper.n0 == row.n0) & (paper.metric == metric)]
+    return float(found.value.iloc[0]) if len(found) else np.nan

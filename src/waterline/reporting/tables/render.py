@@ -1,0 +1,57 @@
+"""The two forms of a table: Markdown and the terminal."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from waterline.reporting.tables.table import Section, Table
+
+LABEL_WIDTH, CELL_WIDTH = 34, 14
+
+
+def markdown(table: Table, title: str, paper: pd.DataFrame | None = None) -> str:
+    """Return the whole report as Markdown."""
+    parts = [f"# {title}", table.subtitle]
+    for section in table.sections(paper):
+        parts += [f"## {section.title}", _markdown(section)]
+    parts += ["## Notes", "\n".join(f"- {note}" for note in table.notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def print_table(
+    console: Console, table: Table, title: str, paper: pd.DataFrame | None = None
+) -> None:
+    """Print the report; a section too wide for the terminal is split, as in the papers."""
+    console.print(f"\n[bold]{title}[/bold]")
+    console.print(table.subtitle, highlight=False, markup=False)
+    for section in table.sections(paper):
+        for columns in _blocks(section, console.width):
+            _print(console, section, columns)
+    for note in table.notes:
+        console.print(f"• {note}", highlight=False, markup=False)
+
+
+def _blocks(section: Section, width: int) -> Iterator[list[int]]:
+    fixed, count = section.fixed, len(section.header)
+    size = max(1, (width - LABEL_WIDTH) // CELL_WIDTH) if fixed < count else count
+    for start in range(fixed, max(count, fixed + 1), size):
+        yield [*range(fixed), *range(start, min(start + size, count))]
+
+
+def _print(console: Console, section: Section, columns: list[int]) -> None:
+    rich = RichTable(box=None, header_style="bold", pad_edge=False)
+    for j in columns:
+        name = section.header[j] or (section.title if j == 0 else "")
+        rich.add_column(name, justify="left" if j < 2 else "right", overflow="fold")
+    for line in section.lines:
+        rich.add_row(*(line[j] for j in columns), style="" if line[0] else "dim")
+    console.print(rich, highlight=False, markup=False)
+    console.print()
+
+
+def _markdown(section: Section) -> str:
+    rule = ["---" if j < 2 else "--:" for j in range(len(section.header))]
+    lines = (section.header, rule, *section.lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
