@@ -119,7 +119,8 @@ def _normal(key: int, ids: NDArray[np.int64], size: int) -> NDArray[np.float32]:
     low, high, zero = words & np.uint64(0xFFFFFFFF), words >> np.uint64(32), np.zeros_like(words)
     bits = np.stack(philox4x32((low, high, zero, blocks), key), axis=1).astype(np.uint32)
     halves = np.concatenate([bits & np.uint32(0xFFF), bits >> np.uint32(20)], axis=1)
-    return _quantiles()[halves.reshape(len(ids), -1)[:, : size * size]].reshape(-1, size, size)
+    pixels = halves.reshape(len(ids), 8 * blocks.size)[:, : size * size]
+    return _quantiles()[pixels].reshape(-1, size, size)
 
 
 def _between(span: tuple[float, float], draw: NDArray[np.float64]) -> NDArray[np.float64]:

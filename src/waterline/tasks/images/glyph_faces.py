@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import ft2font, get_data_path
@@ -18,9 +19,8 @@ DEV_FACES = ("DejaVuSerif-Bold",)
 TEST_FACES = ("DejaVuSansMono",)
 ALL_FACES = TRAIN_FACES + DEV_FACES + TEST_FACES
 
-# Matplotlib 3.10 gathered the flags in an enumeration.
-_FLAGS = getattr(ft2font, "LoadFlags", None)
-_NO_HINTING = ft2font.LOAD_NO_HINTING if _FLAGS is None else _FLAGS.NO_HINTING
+_FLAGS: Any = getattr(ft2font, "LoadFlags", None)  # plain numbers until matplotlib 3.10
+_NO_HINTING: Any = 2 if _FLAGS is None else _FLAGS.NO_HINTING
 _EM = 1000  # pixels at which outlines are read; their coordinates have 6 more bits
 _ROW = 16  # masks beside and below each other on one canvas
 

@@ -25,7 +25,7 @@ class GlyphsTask:
 
     A class is a character. The training images are in DejaVu Sans, DejaVu Sans Bold and DejaVu
     Serif; those of dev are all in DejaVu Serif Bold, those of test in DejaVu Sans Mono, which the
-    classifier never saw. The five faces share 1,738 characters that differ in shape: two whose
+    classifier never saw. The five faces share over 1,600 characters that differ in shape: two whose
     outlines are the same up to translation and scale (Latin A, Greek Α, Cyrillic А) are one, and
     its lowest code point stands for it. The seed chooses ``classes`` of them.
 
@@ -84,7 +84,7 @@ class GlyphsTask:
         return "".join(map(chr, choose_characters(self.classes, self.seed)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class GlyphSplit:
     """Labelled images of one split, drawn when they are loaded."""
 
@@ -97,7 +97,7 @@ class GlyphSplit:
     ids: NDArray[np.int64] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", np.arange(self.first, self.first + self.count))
+        self.ids = np.arange(self.first, self.first + self.count)
 
     def __len__(self) -> int:
         return self.count
