@@ -39,6 +39,11 @@ class SharedGradients:
         """The seeds of the runs."""
         return [run.seed for run in self.runs]
 
+    def measured(self, kind: Kind) -> list[str]:
+        """Return which of COSINE_KINDS there are; a closed form is not known for every method."""
+        there = set(_of(self.cosines, kind).kind)
+        return [which for which in COSINE_KINDS if which in there]
+
     def cosine(self, kind: Kind, which: str) -> Floats:
         """Return the cosine (S, U) of seeds and units (checkpoint, batch).
 

@@ -40,6 +40,7 @@ _ROWS = (
         "Generated tokens per step",
         "tokens",
         "response tokens sampled in this step, stop tokens included",
+        "sequences",
     ),
     ("reward/mean", "Mean reward", "1", "mean reward over the responses of this step"),
     (
@@ -47,6 +48,7 @@ _ROWS = (
         "Generated tokens",
         "tokens",
         "response tokens sampled since the run began",
+        "sequences",
     ),
     (
         "groups/mixed_of_active",
@@ -121,6 +123,7 @@ _ROWS = (
         "Response length",
         "tokens",
         "mean tokens per response, stop token included",
+        "sequences",
     ),
     ("loss/value", "Loss", "1", "the loss that was differentiated, over the whole step"),
     ("lr", "Learning rate", "1", "learning rate of this step"),
@@ -149,6 +152,7 @@ _ROWS = (
         "Engine–trainer gap",
         "nats",
         "largest absolute difference between the engine's and the trainer's token log-probability",
+        "sequences",
     ),
     (
         "success/mae",

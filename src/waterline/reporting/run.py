@@ -108,7 +108,9 @@ class Run:
         columns = ["p"] if self.exact else ["n", "c"]
         found = {}
         for (split, _), rows in frame.groupby(["split", "step"]):
-            found[str(split), int(rows["step"].iloc[0])] = rows.set_index("prompt")[columns].sort_index()
+            found[str(split), int(rows["step"].iloc[0])] = rows.set_index("prompt")[
+                columns
+            ].sort_index()
         return found
 
     def steps(self, split: str) -> list[int]:

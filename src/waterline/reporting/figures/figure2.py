@@ -59,7 +59,11 @@ def figure2(
         titles += ["Final profile", f"Gradient cosine{largest}"]
         for letter, panel, title in zip("abcd", panels, titles, strict=True):
             panel.set_title(f"({letter}) {title}", loc="left", fontweight="bold")
-        legend(figure, panels, f"{SEEDS_NOTE}; (d) thick: centred {WINDOW}-point moving average")
+        legend(
+            figure,
+            panels,
+            f"{SEEDS_NOTE}; (d) thin: measurements, thick: centred {WINDOW}-point mean",
+        )
     return figure
 
 
@@ -71,7 +75,7 @@ def _cosines(panel: Axes, groups: dict[Kind, list[Run]], looks: Looks) -> str:
     for kind, (steps, values) in found.items():
         if kind.n0 == largest:
             look = looks[kind]
-            panel.plot(steps, values.T, color=look["color"], linewidth=0.6, alpha=0.35)
+            panel.plot(steps, values.T, color=look["color"], linewidth=0.5, alpha=0.3)
             mean = centred_mean(values, WINDOW).mean(axis=0, keepdims=True)
             draw_seeds(panel, steps, mean, kind.method, **look)
     panel.set_xlabel(metric("step").axis)

@@ -10,21 +10,20 @@ from matplotlib.figure import Figure
 from waterline.reporting.figures.style import RC, legend, style
 from waterline.reporting.gradients import SharedGradients, shared_gradients
 from waterline.reporting.kinds import Kind
-from waterline.reporting.names import method_label
 from waterline.reporting.run import Run
 from waterline.runs import BadInput
 
 NOTE = (
-    "(a) band: 10–90% of single samples; thick: their mean; ×: expected gradient, closed form. "
-    "(b) a point per prompt"
+    "left: mean cosine of single samples, band: 10–90% of them, ×: of the expected gradient; "
+    "right: κ(p, N) at the counts given, a point per prompt, 0 where inactive"
 )
 BAND = (10, 90)
 
 
 def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figure:
-    """Draw a row per N₀: (a) cosine with the CE gradient by checkpoint, (b) κ against p.
+    """Draw a row per N₀: left the cosine with the CE gradient by checkpoint, right κ against p.
 
-    ``checkpoint`` is the step that (b) shows, by default the middle one.
+    ``checkpoint`` is the step that the right shows, by default the middle one.
 
     Raises:
         BadInput: when no gradients were measured, or not at ``checkpoint``.
@@ -41,13 +40,15 @@ def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figu
     with mpl.rc_context(RC):
         figure = Figure(figsize=(7.6, 2.9 * len(budgets) + 0.5), layout="constrained")
         axes = figure.subplots(len(budgets), 2, squeeze=False)
+        letters = iter("abcdefghijkl")
         for (left, right), n0 in zip(axes, budgets, strict=True):
             kinds = [kind for kind in found.kinds if kind.n0 == n0]
             for kind in kinds:
                 _cosines(left, found, kind)
             _fidelities(right, found, kinds, at)
-            left.set_title(f"(a) Cosine, N₀ = {n0}", loc="left", fontweight="bold")
-            right.set_title(f"(b) Fidelity, N₀ = {n0}, step {at}", loc="left", fontweight="bold")
+            left.set_title(f"({next(letters)}) Cosine, N₀ = {n0}", loc="left", fontweight="bold")
+            title = f"({next(letters)}) Fidelity, N₀ = {n0}, step {at}"
+            right.set_title(title, loc="left", fontweight="bold")
         legend(figure, axes.ravel(), NOTE)
     return figure
 
@@ -61,7 +62,8 @@ def _cosines(panel: Axes, found: SharedGradients, kind: Kind) -> None:
     panel.fill_between(steps, low, high, color=look["color"], alpha=0.15, linewidth=0)
     panel.plot(steps, samples.mean(), linewidth=1.6, marker="o", markersize=3, **look)
     expected = rows[rows.kind == "expected"].groupby("checkpoint").cosine.mean()
-    panel.plot(expected.index, expected, "x", color=look["color"], markersize=6)
+    dots = {"color": look["color"], "linewidth": 0.7, "linestyle": ":"}
+    panel.plot(expected.index, expected, marker="x", markersize=5, **dots)
     panel.set_xlabel("Step of the cross-entropy run")
     panel.set_ylabel("Cosine with the CE gradient")
 
@@ -70,11 +72,16 @@ def _fidelities(panel: Axes, found: SharedGradients, kinds: Sequence[Kind], step
     rows = found.fidelity[found.fidelity.checkpoint == step]
     for kind in kinds:
         mine = rows[(rows.n0 == kind.n0) & (rows.method == kind.method)]
-        look = style(kind.method)
         panel.plot(
-            mine.p, mine.kappa_after, "o", color=look["color"], markersize=2.2, alpha=0.45,
-            markeredgewidth=0, rasterized=True, label=f"{method_label(kind.method)}, κ(p, N)",
-        )  # fmt: skip
+            mine.p,
+            mine.kappa_after,
+            "o",
+            color=style(kind.method)["color"],
+            markersize=3,
+            markeredgewidth=0,
+            alpha=0.5,
+            rasterized=True,
+        )
     before = rows[rows.n0 == kinds[0].n0].sort_values("p")
     panel.plot(before.p, before.kappa_before, color="black", linewidth=1, label="κ(p, N₀)")
     panel.set_xscale("log")

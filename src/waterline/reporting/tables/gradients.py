@@ -17,6 +17,7 @@ from waterline.reporting.tables.text import Grid, difference_lines, value_lines
 
 Floats = NDArray[np.float64]
 DIGITS = 4
+NOTHING = Estimate(np.nan, (np.nan, np.nan), (np.nan, np.nan), 0, "batches")
 COSINES = {
     "cosine_sample": "Single sample",
     "cosine_mean": "Mean of samples",
@@ -34,7 +35,8 @@ NOTES = (
     "same batches; cosine with the gradient of cross-entropy over the full batch (SERA, Eq. 47).",
     "Single sample: one sampling of the batch's rollouts, averaged over resamplings; Mean of "
     "samples: that of the mean gradient, where noise is averaged out and bias is left; Expected: "
-    "that of the closed form (1/B) Σ κ(p, N) ∇ log p over active prompts.",
+    "that of the expected gradient in closed form, (1/B) Σ κ(p, N) ∇ log p over active prompts, "
+    "for counts that do not depend on the batch's own outcomes.",
     "κ(p, N₀) over all prompts at uniform counts; κ(p, N) over active prompts at the counts given; "
     "sd: over the prompts of a batch.",
     "95% intervals. batches: checkpoints of the runs fixed, (checkpoint, batch) pairs resampled; "
@@ -92,7 +94,7 @@ class GradientTable:
         return [
             line
             for kind, values in zip(self.kinds, self.values, strict=True)
-            for line in value_lines(kind.label, [values[name] for name in names], DIGITS)
+            for line in value_lines(kind.label, [values.get(n, NOTHING) for n in names], DIGITS)
         ]
 
     def _differences(self, names: Iterable[str]) -> Grid:
@@ -100,7 +102,7 @@ class GradientTable:
         for kind, delta in zip(self.kinds, self.deltas, strict=True):
             pair = f"{method_label(kind.method)} − {method_label(self.baseline)}"
             if delta:
-                shown = [delta[name] for name in names]
+                shown = [delta.get(name, NOTHING) for name in names]
                 grid += difference_lines(kind.titled(pair), shown, DIGITS)
         return grid
 
@@ -122,7 +124,7 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
             deltas.append({})
             continue
         theirs = scores[kinds.index(other)]
-        deltas.append({name: _estimate(ours[name] - theirs[name]) for name in ours})
+        deltas.append({n: _estimate(ours[n] - theirs[n]) for n in ours if n in theirs})
     if len(found.runs) < SEEDS_FOR_A_CLAIM:
         seeds = len(found.runs)
         notes.append(
@@ -140,9 +142,7 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
 
 
 def _quantities(found: SharedGradients, kind: Kind) -> dict[str, Floats]:
-    cosines = {
-        f"cosine_{which}": found.cosine(kind, which) for which in ("sample", "mean", "expected")
-    }
+    cosines = {f"cosine_{which}": found.cosine(kind, which) for which in found.measured(kind)}
     before = {
         f"kappa_before_{name}": found.kappa(kind, "kappa_before", name, active=False)
         for name in ("mean", "sd")

@@ -8,7 +8,7 @@ from rich.table import Table as RichTable
 
 from waterline.reporting.tables.table import Section, Table
 
-LABEL_WIDTH, CELL_WIDTH = 34, 14
+LABEL_WIDTH = 28  # at least, of the columns that name a line; longer labels are wrapped
 
 
 def markdown(table: Table, title: str, paper: pd.DataFrame | None = None) -> str:
@@ -35,7 +35,8 @@ def print_table(
 
 def _blocks(section: Section, width: int) -> Iterator[list[int]]:
     fixed, count = section.fixed, len(section.header)
-    size = max(1, (width - LABEL_WIDTH) // CELL_WIDTH) if fixed < count else count
+    cell = 2 + max((len(text) for line in section.lines for text in line[fixed:]), default=0)
+    size = max(1, (width - LABEL_WIDTH) // cell) if fixed < count else count
     for start in range(fixed, max(count, fixed + 1), size):
         yield [*range(fixed), *range(start, min(start + size, count))]
 

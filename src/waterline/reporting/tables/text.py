@@ -9,8 +9,8 @@ Grid = list[list[str]]
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """Return '+2.1' or '−2.1', with a true minus sign."""
-    return f"{value:+z.{digits}f}".replace("-", "−")
+    """Return '+2.1' or '−2.1', with a true minus sign, or '–' for NaN."""
+    return "–" if math.isnan(value) else f"{value:+z.{digits}f}".replace("-", "−")
 
 
 def plain(value: float, digits: int = 2) -> str:
@@ -33,6 +33,8 @@ def interval(bounds: tuple[float, float], sign: bool = False, digits: int = 1) -
 
 def verdict(delta: Estimate) -> str:
     """Return 'ahead', 'behind' or 'within noise', by the interval that a claim may rest on."""
+    if math.isnan(delta.value):
+        return "–"
     if not delta.excludes_zero:
         return "within noise"
     return "ahead" if delta.value > 0 else "behind"
