@@ -21,7 +21,7 @@ ALL_FACES = TRAIN_FACES + DEV_FACES + TEST_FACES
 
 _FLAGS: Any = getattr(ft2font, "LoadFlags", None)  # plain numbers until matplotlib 3.10
 _NO_HINTING: Any = 2 if _FLAGS is None else _FLAGS.NO_HINTING
-_EM = 1000  # pixels at which outlines are read; their coordinates have 6 more bits
+_EM = 2048  # pixels, those of the grid the outlines are designed on: nothing is rounded
 _ROW = 16  # masks beside and below each other on one canvas
 
 

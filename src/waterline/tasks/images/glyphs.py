@@ -25,14 +25,14 @@ class GlyphsTask:
 
     A class is a character. The training images are in DejaVu Sans, DejaVu Sans Bold and DejaVu
     Serif; those of dev are all in DejaVu Serif Bold, those of test in DejaVu Sans Mono, which the
-    classifier never saw. The five faces share over 1,600 characters that differ in shape: two whose
+    classifier never saw. The five faces share 1,619 characters that differ in shape: two whose
     outlines are the same up to translation and scale (Latin A, Greek Α, Cyrillic А) are one, and
     its lowest code point stands for it. The seed chooses ``classes`` of them.
 
-    An image is a function of the seed and its id alone, the same in every batch, process and run
-    with one version of matplotlib. Image i of a split shows class i mod ``classes``, so that labels
-    are balanced, and training goes through its faces class round by class round. Nothing is drawn
-    before the first ``load``, which takes about two seconds for the masks.
+    An image is a function of the seed and its id alone, the same bits in every batch and process.
+    Image i of a split shows class i mod ``classes``, so that labels are balanced; training shows
+    all classes in one face, then all in the next. Nothing is drawn before the first ``load``, which
+    takes about two seconds for the masks.
 
     Args:
         classes: 2 to 1,000.
