@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from waterline.allocation import Request
+from waterline.allocation import NoRollouts, Request
 from waterline.evaluation import EvaluationSettings
 from waterline.evaluation.evaluator import require_split
+from waterline.losses import CrossEntropy
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import SamplingParams
 from waterline.runs import BadInput, as_bad_input, build
+from waterline.success import Oracle
 from waterline.tasks.batches import require_whole_batches
+from waterline.tasks.images import ImageTask
 from waterline.tasks.task import Task
-from waterline.training.checkpoints import load_checkpoint
+from waterline.training.checkpoints import load_weights
 from waterline.training.checks import check_budget, check_group_size, check_numbers
 from waterline.training.ranks import Ranks
 from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
@@ -30,10 +33,10 @@ from waterline.training.supervised import DemonstratedTask, SupervisedStage
 Config = Mapping[str, Any]
 
 
-def build_task(config: Config) -> Task:
+def build_task(config: Config) -> Task | ImageTask:
     """The task with its prompts."""
     with as_bad_input():
-        task: Task = build(config["task"])
+        task: Task | ImageTask = build(config["task"])
     return task
 
 
@@ -45,17 +48,11 @@ def build_policy(config: Config, weights: str | Path | None = None) -> SharedPre
     if config["policy"]["gradient_checkpointing"]:
         policy.model.gradient_checkpointing_enable({"use_reentrant": False})
     if weights is not None:
-        try:
-            policy.load_state_dict(load_checkpoint(weights)["policy"])
-        except RuntimeError as error:
-            raise BadInput(
-                f"The checkpoint {weights} does not fit the network of this configuration: use the "
-                "policy.model settings that it was trained with."
-            ) from error
+        load_weights(policy, weights)
     return policy
 
 
-def build_supervised(config: Config, task: Task) -> SupervisedStage:
+def build_supervised(config: Config, task: Task | ImageTask) -> SupervisedStage:
     """The supervised start from random weights.
 
     Raises:
@@ -85,6 +82,12 @@ def check_settings(config: Config, task: Task) -> None:
     """
     check_numbers(config)
     settings, n0 = config["training"], config["allocation"]["n0"]
+    exact = (CrossEntropy, NoRollouts, Oracle)
+    if any(isinstance(build(config[r]), exact) for r in ("losses", "allocation", "success")):
+        raise BadInput(
+            "method=ce and success=oracle need a likelihood, which this task does not have: choose "
+            "another method, or an experiment on images."
+        )
     with as_bad_input():
         for room in ("success", "advantages", "losses", "logger"):
             build(config[room])

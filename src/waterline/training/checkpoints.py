@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from waterline.runs import BadInput, atomic_write
 
@@ -57,3 +58,19 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     if not isinstance(state, dict) or "policy" not in state:
         raise BadInput(f"{file} holds no policy: name a checkpoint that a run has written.")
     return state
+
+
+def load_weights(policy: nn.Module, path: str | Path) -> None:
+    """Puts the weights of a checkpoint into a policy.
+
+    Raises:
+        BadInput: There is no such checkpoint, or it is one of another network.
+    """
+    weights = load_checkpoint(path)["policy"]
+    try:
+        policy.load_state_dict(weights)
+    except RuntimeError as error:
+        raise BadInput(
+            f"The checkpoint {path} does not fit the network of this configuration: use the "
+            "policy.model settings that it was trained with."
+        ) from error

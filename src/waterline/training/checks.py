@@ -30,6 +30,9 @@ def check_numbers(config: Config) -> None:
         value = config[section][key]
         if not isinstance(value, int) or value < 1:
             raise BadInput(f"{path}={value}: must be a whole number of at least 1.")
+    workers = config["trainer"]["workers"]
+    if not isinstance(workers, int) or workers < 0:
+        raise BadInput(f"trainer.workers={workers}: must be a whole number of at least 0.")
     if config["trainer"]["accelerator"] in ("gpu", "cuda") and not torch.cuda.is_available():
         raise BadInput(
             "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "

@@ -47,7 +47,7 @@ Config = Mapping[str, Any]
 _BASE_POLL_SECONDS = 2.0
 
 
-def train_base(config: Config, task: Task | None = None) -> RunFolder:
+def train_base(config: Config, task: Task | ImageTask | None = None) -> RunFolder:
     """Supervised training into ``<results>/<experiment>/base/seed-<n>``.
 
     ``task`` is that of the configuration, for who has built it already.

@@ -13,7 +13,7 @@ from waterline.losses import CrossEntropy
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.tasks.images import ImageTask
-from waterline.training.checkpoints import load_checkpoint
+from waterline.training.checkpoints import load_weights
 from waterline.training.checks import check_budget, check_group_size, check_numbers
 from waterline.training.images.stage import ImageStage
 from waterline.training.images.step import ImagePieces
@@ -38,13 +38,7 @@ def build_classifier(config: Config, weights: str | Path | None = None) -> Image
     with as_bad_input():
         policy = ImageClassifier(build(node["model"])(), node["frozen_batch_norm"])
     if weights is not None:
-        try:
-            policy.load_state_dict(load_checkpoint(weights)["policy"])
-        except RuntimeError as error:
-            raise BadInput(
-                f"The checkpoint {weights} does not fit the network of this configuration: use the "
-                "policy.model settings that it was trained with."
-            ) from error
+        load_weights(policy, weights)
     return policy
 
 

@@ -88,7 +88,7 @@ def loader(batches: Dataset[object], items: range, workers: int) -> DataLoader[o
     return DataLoader(
         batches,
         batch_size=1,
-        sampler=items,  # type: ignore[arg-type]
+        sampler=items,
         collate_fn=first_item,
         num_workers=workers,
         # A loader draws from its generator each time it starts: not from the run's.
