@@ -10,6 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from rich.console import Console
 
+from reporting.image_runs import estimates, write_gradients, write_run
 from waterline.reporting import report
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +106,53 @@ def test_ks_settings_and_estimator_can_be_chosen(runs, make_run, tmp_path):
     assert "with replacement" in text
 
 
+def test_every_table_and_figure_of_image_runs(tmp_path):
+    results = tmp_path / "results"
+    for method in ("ce", "maxrl", "sera"):
+        folder = write_run(results, method, experiment="imagenet-paper")
+        if method == "ce":
+            write_gradients(folder.root, {("maxrl", 16): (0.1, 0.2)}, {("maxrl", 16): (16, 16)})
+    write_run(results, "sera", estimate="pilot", experiment="imagenet-paper", test=False)
+    written, text = ask(tmp_path, "table=all", "scale=paper", "ks=[1,1024]")
+    assert {path.name for path in written} == {"table2.md", "table2.csv", "table2.provenance.json"}
+    assert "No table 3: " in text
+    assert "No table gradients: Gradients at shared parameters has no K: leave out ks=." in text
+    assert "No table 4: " in text
+    assert "Left out, not evaluated on test: SERA, N₀ = 16, pilot, seed 0." in text
+    table = written[0].read_text()
+    assert "| SERA, N₀ = 16 | mean | 43.75 | 75.00 |" in table
+    assert "|  | paper | 12.37 | 17.49 |" in table
+    assert "|  | paper | 60.81 | 98.00 |" in table
+    assert "| SERA − MaxRL, N₀ = 16 | difference | +0.00 | +0.00 |" in table
+    assert "## Differences from Direct CE (points)" in table
+    assert "| SERA, N₀ = 16 | 0 | 60 | 4, exact | 3,840 | – | 100.0% |" in table
+    assert "Token-mean" not in table
+    written, _ = ask(tmp_path, "table=gradients", "scale=paper")
+    assert [path.name for path in written] == [
+        "gradients.md", "gradients.csv", "gradients.provenance.json",
+    ]  # fmt: skip
+    assert set(pd.read_csv(written[1]).table) == {"gradients"}
+    record = json.loads(written[2].read_text())
+    assert set(record["runs"]) == {"imagenet-paper/ce/default/seed-0"}
+    written, _ = ask(tmp_path, "figure=2", "scale=paper")
+    written += ask(tmp_path, "figure=gradients", "scale=paper")[0]
+    assert [path.name for path in written] == [
+        "figure2.png", "figure2.pdf", "gradients.png", "gradients.pdf",
+    ]  # fmt: skip
+
+
+def test_table3_stands_beside_the_papers(tmp_path):
+    rows = estimates([0.0625, 0.0625], [0.5, 0.75])
+    folder = {"experiment": "imagenet-paper", "rows": rows}
+    write_run(tmp_path / "results", "sera", estimate="history", **folder)
+    written, text = ask(tmp_path, "table=3", "scale=paper")
+    assert [path.name for path in written] == ["table3.md", "table3.csv", "table3.provenance.json"]
+    assert "| Historical estimate | mean | 16 | 0 | 1 | 1 | 0.0625 | 0.6250 |" in (
+        written[0].read_text()
+    )
+    assert "0.8134" in text
+
+
 def test_all_figures_and_the_runs_they_leave_out(make_run, tmp_path):
     make_run("sera")
     make_run("grpo", state="running")
@@ -116,6 +164,7 @@ def test_all_figures_and_the_runs_they_leave_out(make_run, tmp_path):
         assert path.read_bytes()[:4] in (b"\x89PNG", b"%PDF")
         assert path.stat().st_size > 5_000
     assert "figure16.png" in text
+    assert "No figure 2: " in text
     assert "Left out, not finished: grpo/n0-16/seed-0 (running)." in text
 
 

@@ -47,11 +47,16 @@ class SharedGradients:
     def cosine(self, kind: Kind, which: str) -> Floats:
         """Return the cosine (S, U) of seeds and units (checkpoint, batch).
 
-        ``which`` is 'sample' (the mean over resamplings of each one's cosine), 'mean' (the cosine
+        ``which`` is 'sample' (the mean over resamplings of their cosines), 'mean' (the cosine
         of their mean) or 'expected' (that of the closed form).
         """
         rows = _of(self.cosines, kind)
         return self._stack(rows[rows.kind == which].groupby(["seed", *UNIT]).cosine.mean())
+
+    def zero(self, kind: Kind) -> tuple[int, int]:
+        """Return how many sampled gradients were zero, so that they have no cosine, of how many."""
+        samples = _of(self.cosines, kind).query("kind == 'sample'").cosine
+        return int(samples.isna().sum()), len(samples)
 
     def kappa(self, kind: Kind, column: str, statistic: str, *, active: bool) -> Floats:
         """Return a statistic over the prompts of each unit, (S, U); NaN where there is no prompt.

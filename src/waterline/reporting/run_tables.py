@@ -67,7 +67,7 @@ COSINES = TableOfRun(
     (*_BATCH, "kind", "resample", "cosine"),
     (*_BATCH, "kind", "resample"),
     "a cosine twice",
-    lambda t: ~t.cosine.between(-1 - 1e-9, 1 + 1e-9),
+    lambda t: t.cosine.abs() > 1 + 1e-9,  # NaN: a gradient that is zero has no direction
     "cosines outside [−1, 1]",
     "measure this run's gradients again",
 )

@@ -14,7 +14,7 @@ from waterline.reporting.run import Run
 from waterline.runs import BadInput
 
 NOTE = (
-    "left: mean cosine of single samples, band: 10–90% of them, ×: of the expected gradient; "
+    "left: mean cosine of single samples, band: 10–90% of them, ×: of the expected gradient\n"
     "right: κ(p, N) at the counts given, a point per prompt, 0 where inactive"
 )
 BAND = (10, 90)

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from waterline.reporting.gradients import UNIT, SharedGradients, shared_gradients
 from waterline.reporting.kinds import Kind
 from waterline.reporting.names import method_label
 from waterline.reporting.run import Run
-from waterline.reporting.scores import SEEDS_FOR_A_CLAIM, Estimate, estimate
+from waterline.reporting.scores import Estimate
 from waterline.reporting.tables.table import Section
 from waterline.reporting.tables.text import Grid, difference_lines, value_lines
 
-Floats = NDArray[np.float64]
 DIGITS = 4
 NOTHING = Estimate(np.nan, (np.nan, np.nan), (np.nan, np.nan), 0, "batches")
 COSINES = {
@@ -30,18 +27,6 @@ FIDELITIES = {
     "kappa_after_sd": "κ(p, N): sd",
     "active": "Active prompts",
 }
-NOTES = (
-    "Gradients of the losses of each method at the checkpoints of the cross-entropy runs, on the "
-    "same batches; cosine with the gradient of cross-entropy over the full batch (SERA, Eq. 47).",
-    "Single sample: one sampling of the batch's rollouts, averaged over resamplings; Mean of "
-    "samples: that of the mean gradient, where noise is averaged out and bias is left; Expected: "
-    "that of the expected gradient in closed form, (1/B) Σ κ(p, N) ∇ log p over active prompts, "
-    "for counts that do not depend on the batch's own outcomes.",
-    "κ(p, N₀) over all prompts at uniform counts; κ(p, N) over active prompts at the counts given; "
-    "sd: over the prompts of a batch.",
-    "95% intervals. batches: checkpoints of the runs fixed, (checkpoint, batch) pairs resampled; "
-    "runs: seeds, then the pairs, resampled, paired by seed, checkpoint and batch.",
-)
 
 
 @dataclass(frozen=True)
@@ -105,68 +90,6 @@ class GradientTable:
                 shown = [delta.get(name, NOTHING) for name in names]
                 grid += difference_lines(kind.titled(pair), shown, DIGITS)
         return grid
-
-
-def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTable:
-    """Return the table of the finished cross-entropy runs that measured gradients.
-
-    Raises:
-        BadInput: when there is none, or the runs measured different things.
-    """
-    found = shared_gradients(runs)
-    kinds = found.kinds
-    scores = [_quantities(found, kind) for kind in kinds]
-    deltas: list[dict[str, Estimate]] = []
-    notes = list(found.notes)
-    for kind, ours in zip(kinds, scores, strict=True):
-        other = kind._replace(method=baseline)
-        if kind == other or other not in kinds:
-            deltas.append({})
-            continue
-        theirs = scores[kinds.index(other)]
-        deltas.append({n: _estimate(ours[n] - theirs[n]) for n in ours if n in theirs})
-    if len(found.runs) < SEEDS_FOR_A_CLAIM:
-        seeds = len(found.runs)
-        notes.append(
-            f"With {seeds} seed{'s' * (seeds > 1)}, claims are about these checkpoints only."
-        )
-    return GradientTable(
-        kinds=tuple(kinds),
-        values=tuple({name: _estimate(array) for name, array in s.items()} for s in scores),
-        deltas=tuple(deltas),
-        baseline=baseline,
-        runs=found.runs,
-        subtitle=_subtitle(found),
-        notes=(*NOTES, *notes),
-    )
-
-
-def _quantities(found: SharedGradients, kind: Kind) -> dict[str, Floats]:
-    cosines = {f"cosine_{which}": found.cosine(kind, which) for which in found.measured(kind)}
-    before = {
-        f"kappa_before_{name}": found.kappa(kind, "kappa_before", name, active=False)
-        for name in ("mean", "sd")
-    }
-    after = {
-        f"kappa_after_{name}": found.kappa(kind, "kappa_after", name, active=True)
-        for name in ("mean", "sd")
-    }
-    return cosines | before | after | {"active": found.active(kind)}
-
-
-def _estimate(scores: Floats) -> Estimate:
-    """The mean over the units that every seed has a value of."""
-    return estimate(scores[:, ~np.isnan(scores).any(axis=0)], "batches", 1.0)
-
-
-def _subtitle(found: SharedGradients) -> str:
-    units = found.cosines[UNIT].drop_duplicates()
-    steps = sorted(units.checkpoint.unique())
-    samples = found.cosines["resample"].max() + 1
-    return (
-        f"Checkpoints at steps {', '.join(map(str, steps))}; {len(units)} (checkpoint, batch) "
-        f"pairs, {samples} resamplings of each; seeds {', '.join(map(str, found.seeds))}."
-    )
 
 
 def _bounds(name: str, bounds: tuple[float, float] | None) -> dict[str, float]:
