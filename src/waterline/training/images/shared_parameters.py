@@ -107,8 +107,10 @@ def _sampled(batch: SharedBatch, pieces: ImagePieces, key: int) -> tuple[ImageRe
 
 def _has_closed_form(pieces: ImagePieces) -> bool:
     advantage = pieces.advantage
-    plain = isinstance(advantage, partial) and advantage.func is maxrl
-    return plain and isinstance(pieces.allocator, OneShotAllocator)
+    if not (isinstance(advantage, partial) and advantage.func is maxrl):
+        return False
+    centred = advantage.keywords.get("eps", 0.0) == 0.0  # κ is the factor of that estimator alone
+    return centred and isinstance(pieces.allocator, OneShotAllocator)
 
 
 def _row(kind: str, resample: int, gradient: Tensor, exact: Tensor) -> Row:
