@@ -5,17 +5,19 @@ from collections.abc import Iterator
 from math import factorial, prod
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from waterline.advantages import maxrl
-from waterline.losses import PolicyLoss
+from waterline.allocation import Plan
+from waterline.losses import PolicyLoss, class_loss
 from waterline.policies import ImageClassifier
 from waterline.rollouts import Labels
 from waterline.success import Oracle
 from waterline.tasks.images import Images
 from waterline.training.images.batches import StepImages
-from waterline.training.images.step import ImagePieces
+from waterline.training.images.step import ImagePieces, ImageRecord, run_image_step
 from waterline.training.ranks import Ranks
 
 CLASSES = 3
@@ -93,3 +95,35 @@ def gradient_of(value, policy) -> torch.Tensor:
     """One vector over all parameters."""
     parts = torch.autograd.grad(value, list(policy.parameters()), retain_graph=True)
     return torch.cat([part.flatten() for part in parts])
+
+
+def step_gradient(pieces, policy) -> tuple[torch.Tensor, ImageRecord]:
+    """The gradient that one step hands to the optimizer, and the step's record."""
+    step, found = step_images(), []
+    log_probs = policy(step.images.pixels).double().log_softmax(dim=1)
+
+    def update(weights, denominator, signal):
+        gradient = gradient_of(class_loss(log_probs, weights, denominator), policy)
+        assert signal == bool(weights.any())
+        found.append(gradient)
+
+    record = run_image_step(pieces, step, log_probs, 0, update)
+    return found[0], record
+
+
+def expected_gradient(policy, allocator, n0, success=None) -> tuple[Plan, torch.Tensor]:
+    """Σ over outcomes of probability × the gradient of the step; and the plan."""
+    pixels = step_images().images.pixels
+    probability = policy(pixels).softmax(dim=1).tolist()
+    p = success_probabilities(policy).detach().numpy()
+    p_hat = success().estimate(IDS)[0] if success else p
+    plan = allocator.plan(p_hat, n0=n0)
+    mean, mass = 0.0, 0.0
+    for outcome, chance in outcomes(plan.counts, probability):
+        pieces = pieces_of(allocator, Chosen(outcome), n0, success() if success else None)
+        gradient, record = step_gradient(pieces, policy)
+        mean, mass = mean + chance * gradient, mass + chance
+        np.testing.assert_allclose(record.p, p, rtol=1e-13)
+        np.testing.assert_array_equal(record.plan.counts, plan.counts)
+    assert mass == pytest.approx(1.0, abs=1e-12)
+    return plan, mean

@@ -8,10 +8,10 @@ from training.label_outcomes import (
     IDS,
     Chosen,
     classifier,
+    expected_gradient,
     gradient_of,
-    outcomes,
     pieces_of,
-    step_images,
+    step_gradient,
     success_probabilities,
 )
 from waterline.allocation import (
@@ -22,9 +22,9 @@ from waterline.allocation import (
     UniformAllocator,
     WaterlineAllocator,
 )
-from waterline.losses import CrossEntropy, class_loss
+from waterline.losses import CrossEntropy
 from waterline.success import DiscountedBeta
-from waterline.training.images.step import ImagePieces, run_image_step
+from waterline.training.images.step import ImagePieces
 
 
 def kappa(p, n):
@@ -43,38 +43,6 @@ def history(successes, trials):
     beta.observe(IDS, trials, successes)
     beta.end_epoch()
     return beta
-
-
-def step_gradient(pieces, policy, step=None):
-    """The gradient that one step hands to the optimizer, and the step's record."""
-    step, found = step or step_images(), []
-    log_probs = policy(step.images.pixels).double().log_softmax(dim=1)
-
-    def update(weights, denominator, signal):
-        gradient = gradient_of(class_loss(log_probs, weights, denominator), policy)
-        assert signal == bool(weights.any())
-        found.append(gradient)
-
-    record = run_image_step(pieces, step, log_probs, 0, update)
-    return found[0], record
-
-
-def expected_gradient(policy, allocator, n0, success=None):
-    """Σ over outcomes of probability × the gradient of the step; and the plan."""
-    pixels = step_images().images.pixels
-    probability = policy(pixels).softmax(dim=1).tolist()
-    p = success_probabilities(policy).detach().numpy()
-    p_hat = success().estimate(IDS)[0] if success else p
-    plan = allocator.plan(p_hat, n0=n0)
-    mean, mass = 0.0, 0.0
-    for outcome, chance in outcomes(plan.counts, probability):
-        pieces = pieces_of(allocator, Chosen(outcome), n0, success() if success else None)
-        gradient, record = step_gradient(pieces, policy)
-        mean, mass = mean + chance * gradient, mass + chance
-        np.testing.assert_allclose(record.p, p, rtol=1e-13)
-        np.testing.assert_array_equal(record.plan.counts, plan.counts)
-    assert mass == pytest.approx(1.0, abs=1e-12)
-    return plan, mean
 
 
 def formula(policy, plan, factor):

@@ -87,7 +87,7 @@ PLAIN = "policy.model._target_=training.tiny_images.plain"
 
 
 def tiny_images(results: Path, *overrides: str, method: str = "sera") -> tuple[dict, dict]:
-    """The configuration of a tiny image run below ``results``, and the one that names its folder."""
+    """The configuration of a tiny run below ``results``, and the one that names its folder."""
     config = compose(
         *TINY_IMAGES, f"paths.results={results}", *overrides,
         experiment="imagenet/laptop", method=method,
