@@ -10,7 +10,11 @@ import pandas as pd
 import pytest
 import yaml
 
+from reporting.image_runs import write_gradients
+from reporting.image_runs import write_run as write_image_run
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+TABLE2 = NOTEBOOKS / "table2_imagenet.ipynb"
 TABLE4 = NOTEBOOKS / "table4_maze.ipynb"
 CHECKS = """
 assert set(tidy["method"]) == {"base", "maxrl", "sera"}
@@ -90,6 +94,57 @@ def test_table4_from_the_stored_table(tmp_path: Path) -> None:
     execute(
         TABLE4, {"RESULTS": str(tmp_path / "stored")}, CHECKS + "assert 'table4.csv' in notes[0]\n"
     )
+
+
+def write_image_runs(root: Path) -> None:
+    for method, p in (("ce", 0.5), ("maxrl", 0.125), ("sera", 0.25)):
+        folder = write_image_run(root, method, p=[p, p])
+        if method == "ce":
+            cosines = {("maxrl", 16): (0.2, 0.4), ("sera", 16): (0.6, 0.8)}
+            write_gradients(folder.root, cosines, dict.fromkeys(cosines, (16, 16)))
+
+
+TABLE2_CHECKS = """
+assert shown.loc[("–", "ce", "", ""), 1] == 50, shown
+assert shown.loc[("16", "sera", "", ""), 2] == 43.75, shown
+assert set(compared["difference"]) == {"sera − maxrl", "maxrl − ce", "sera − ce"}
+gap = compared[(compared["difference"] == "sera − ce") & (compared["k"] == 1)]
+assert list(gap["points"]) == [-25]
+assert abs(cosines.loc[(16, "sera"), "cosine_sample"] - 0.7) < 1e-9
+"""
+
+
+@pytest.mark.slow
+def test_table2_from_run_folders(tmp_path: Path) -> None:
+    write_image_runs(tmp_path)
+    checks = "assert len(training.axes) == 4 and len(fidelity.axes) == 2\n"
+    execute(TABLE2, {"RESULTS": str(tmp_path)}, TABLE2_CHECKS + checks)
+
+
+@pytest.mark.slow
+def test_table2_from_what_is_stored(tmp_path: Path) -> None:
+    from waterline.reporting import gradient_table, load_runs, pass_at_k_table
+    from waterline.reporting.figures import figure2, save
+
+    write_image_runs(tmp_path / "runs")
+    runs = load_runs(tmp_path / "runs", "imagenet-laptop")
+    stored = tmp_path / "stored" / "imagenet-laptop"
+    stored.mkdir(parents=True)
+    table = pass_at_k_table(runs, [1, 2, 128], reference="ce", base=False)
+    table.tidy().to_csv(stored / "table2.csv", index=False)
+    gradient_table(runs).tidy().to_csv(stored / "gradients.csv", index=False)
+    save(figure2(runs), stored / "figure2")
+    checks = "assert len(training.axes) == 1 and fidelity is None\n"
+    execute(TABLE2, {"RESULTS": str(tmp_path / "stored")}, TABLE2_CHECKS + checks)
+
+
+@pytest.mark.slow
+def test_table2_with_nothing_to_read_says_so(tmp_path: Path) -> None:
+    checks = """
+assert shown is None and compared is None and training is None and fidelity is None
+assert "holds no run" in notes[0] and notes[1].startswith("Nothing to show")
+"""
+    execute(TABLE2, {"RESULTS": str(tmp_path)}, checks)
 
 
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
