@@ -60,8 +60,8 @@ def build_supervised(config: Config, task: Task | ImageTask) -> SupervisedStage:
     """
     if not isinstance(task, DemonstratedTask):
         raise BadInput(
-            f"{type(task).__name__} has no demonstrations to start from: name a base policy with "
-            "base.path=."
+            f"{type(task).__name__} has no demonstrations to start from: leave stage=base out where "
+            "training starts from random weights, else name a base policy with base.path=."
         )
     settings = config["supervised"]
     prompts = task.splits["sft"]
