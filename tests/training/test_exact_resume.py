@@ -1,16 +1,11 @@
 import shutil
-from contextlib import contextmanager
 
 import pytest
 
+from training.kills import stopped_at
 from training.tiny import differences, record, tiny
 from waterline.runs import State
-from waterline.training.keeper import RunKeeper
 from waterline.training.run import train, train_base
-
-
-class Stopped(BaseException):
-    """A kill that the process outlives; nothing but a kill may look like it."""
 
 
 @pytest.fixture(scope="module")
@@ -19,24 +14,6 @@ def whole(base, tmp_path_factory):
     folder = train(*tiny(tmp_path_factory.mktemp("whole"), f"base.path={base}"))
     assert folder.state() is State.done
     return record(folder.root)
-
-
-@contextmanager
-def stopped_at(monkeypatch, step, late):
-    """The run inside is stopped at a step, before or after what is written for it."""
-    written = RunKeeper.on_train_batch_end
-
-    def stops(self, trainer, stage, *rest):
-        if stage.done == step and not late:
-            raise Stopped
-        written(self, trainer, stage, *rest)
-        if stage.done == step:
-            raise Stopped
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunKeeper, "on_train_batch_end", stops)
-        with pytest.raises(Stopped):
-            yield
 
 
 def test_a_run_stopped_at_every_step_ends_with_the_same_bits(base, whole, tmp_path, monkeypatch):
