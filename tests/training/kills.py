@@ -113,7 +113,7 @@ def moments(
 def run_with_kills(
     results: Path, settings: Sequence[str], seed: int, evaluation: str, longest: float
 ) -> int:
-    """Runs to the end through kills at all moments, in an order of the seed; how many there were."""
+    """Runs to the end through kills at all moments, in a random order; how many there were."""
     rng = random.Random(seed)
     plan = list(moments(results, rng, evaluation, longest))
     rng.shuffle(plan)
