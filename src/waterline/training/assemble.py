@@ -16,8 +16,9 @@ from waterline.evaluation import EvaluationSettings
 from waterline.evaluation.evaluator import require_split
 from waterline.losses import CrossEntropy
 from waterline.policies import SharedPrefixLM
-from waterline.rollouts import SamplingParams
+from waterline.rollouts import LabelSampler, SamplingParams
 from waterline.runs import BadInput, as_bad_input, build
+from waterline.runs.targets import locate
 from waterline.success import Oracle
 from waterline.tasks.batches import require_whole_batches
 from waterline.tasks.images import ImageTask
@@ -60,8 +61,8 @@ def build_supervised(config: Config, task: Task | ImageTask) -> SupervisedStage:
     """
     if not isinstance(task, DemonstratedTask):
         raise BadInput(
-            f"{type(task).__name__} has no demonstrations to start from: leave stage=base out where "
-            "training starts from random weights, else name a base policy with base.path=."
+            f"{type(task).__name__} has no demonstrations to start from: leave stage=base out "
+            "where training starts from random weights, else name a base policy with base.path=."
         )
     settings = config["supervised"]
     prompts = task.splits["sft"]
@@ -87,6 +88,10 @@ def check_settings(config: Config, task: Task) -> None:
         raise BadInput(
             "method=ce and success=oracle need a likelihood, which this task does not have: choose "
             "another method, or an experiment on images."
+        )
+    if "update" not in settings or locate(config["engine"]["_target_"]) is LabelSampler:
+        raise BadInput(
+            "training=images and engine=labels are for images: leave both groups to the experiment."
         )
     with as_bad_input():
         for room in ("success", "advantages", "losses", "logger"):

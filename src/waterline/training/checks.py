@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,31 +13,38 @@ Config = Mapping[str, Any]
 
 
 def check_numbers(config: Config) -> None:
-    """The whole numbers of both stages, and the device.
+    """The whole numbers of both stages and of the evaluation, and the device.
 
     Raises:
         BadInput: One is none, or there is no GPU where one is asked for.
     """
     if not isinstance(config["seed"], int):
         raise BadInput(f"seed={config['seed']}: must be a whole number.")
-    paths = ["allocation.n0"]
+    least = {"allocation.n0": 1, "evaluation.every": 0, "trainer.workers": 0}
     for stage in ("training", "supervised"):
         if stage not in config:
             continue  # a task without a supervised start
-        paths += [f"{stage}.{key}" for key in ("batch", "steps", "checkpoint_every", "log_every")]
-    for path in paths:
+        for key in ("batch", "steps", "checkpoint_every", "log_every"):
+            least[f"{stage}.{key}"] = 1
+    if "diagnostics_every" in config["training"]:
+        least["training.diagnostics_every"] = 0
+    for path, bound in least.items():
         section, key = path.split(".")
-        value = config[section][key]
-        if not isinstance(value, int) or value < 1:
-            raise BadInput(f"{path}={value}: must be a whole number of at least 1.")
-    workers = config["trainer"]["workers"]
-    if not isinstance(workers, int) or workers < 0:
-        raise BadInput(f"trainer.workers={workers}: must be a whole number of at least 0.")
+        if not _is_whole(config[section][key], bound):
+            value = config[section][key]
+            raise BadInput(f"{path}={value}: must be a whole number of at least {bound}.")
+    ks = config["evaluation"]["ks"]
+    if not isinstance(ks, Sequence) or not all(_is_whole(k, 1) for k in ks):
+        raise BadInput(f"evaluation.ks={ks}: must be a list of whole numbers of at least 1.")
     if config["trainer"]["accelerator"] in ("gpu", "cuda") and not torch.cuda.is_available():
         raise BadInput(
             "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
             "trainer.devices=1, or run where there is one."
         )
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and value >= least
 
 
 def check_budget(allocator: Any, batch: int, n0: int) -> None:
