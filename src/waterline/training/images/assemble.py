@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from waterline.allocation import NoRollouts, Request
 from waterline.losses import CrossEntropy
@@ -21,6 +22,7 @@ from waterline.training.ranks import Ranks
 from waterline.training.stage import OptimizerSettings
 
 Config = Mapping[str, Any]
+_TRIED = 8  # images, of which one can be read as a rule
 
 
 def build_classifier(config: Config, weights: str | Path | None = None) -> ImageClassifier:
@@ -83,11 +85,14 @@ def build_image_stage(config: Config, task: ImageTask) -> ImageStage:
     """
     settings = config["training"]
     pieces = build_pieces(config)
-    require_image_split(task, config["evaluation"]["split"])
+    for split in ("train", config["evaluation"]["split"]):
+        require_image_split(task, split)
+    policy = build_classifier(config, config["base"]["path"])
+    require_fitting_network(policy, task)
     with as_bad_input():
         build(config["logger"])
         return ImageStage(
-            build_classifier(config, config["base"]["path"]),
+            policy,
             task,
             pieces,
             optimizer=OptimizerSettings(**settings["optimizer"]),
@@ -107,4 +112,29 @@ def require_image_split(task: ImageTask, split: str) -> None:
         raise BadInput(
             f"The task has no images in the split {split!r}: choose among {filled}, or give it a "
             "size above 0."
+        )
+
+
+@torch.no_grad()
+def require_fitting_network(policy: ImageClassifier, task: ImageTask) -> None:
+    """Raise BadInput unless the network gives the task's images a logit for each class."""
+    split = task.splits["train"]
+    pixels = split.load(range(min(_TRIED, len(split))), None).pixels[:1]
+    if not len(pixels):
+        return  # none of the first can be read, which the run will tell
+    policy.eval()
+    try:
+        logits = policy(pixels)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise BadInput(
+            f"The network of policy.model cannot read images of the shape {tuple(pixels.shape[1:])}"
+            f" ({reason}): choose another policy, or mend its settings."
+        ) from error
+    finally:
+        policy.train()
+    if logits.shape != (1, task.classes):
+        raise BadInput(
+            f"The network of policy.model gives outputs of the shape {tuple(logits.shape[1:])} for "
+            f"{task.classes} classes: leave policy.model.classes as it is, and set task.classes."
         )

@@ -25,6 +25,17 @@ class StepImages:
     images: Images
 
 
+def mislabelled(images: Images, classes: int) -> list[str]:
+    """The images whose label is none of 0 … ``classes`` − 1, in words."""
+    wrong = (images.labels < 0) | (images.labels >= classes)
+    pairs = zip(images.ids[wrong].tolist(), images.labels[wrong].tolist(), strict=True)
+    return [
+        f"Image {image} has the label {label}, and the task {classes} classes: mend the label, or "
+        "set task.classes."
+        for image, label in pairs
+    ]
+
+
 class StepBatches(Dataset[StepImages]):
     """Item ``step`` is the batch of that step: a fresh permutation each epoch, the last one short.
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from waterline.losses import CrossEntropy, class_loss
 from waterline.policies import ImageClassifier
-from waterline.runs import stream_key
+from waterline.runs import BadInput, stream_key
 from waterline.tasks.images import Images, ImageTask
-from waterline.training.images.batches import StepBatches, StepImages, loader
+from waterline.training.images.batches import StepBatches, StepImages, loader, mislabelled
 from waterline.training.images.gradients import cosine
 from waterline.training.images.metrics import sampling_metrics
 from waterline.training.images.step import ImagePieces, ImageRecord, run_image_step
@@ -89,10 +89,13 @@ class ImageStage(Stage):
         self.seen: Row = {"loss/value": float("nan"), "grad/norm": float("nan")}
         self.record, self.skipped = None, True
         log_probs = self.log_probs(images)
-        parts = self.ranks.gather((len(images.ids), bool(log_probs.isfinite().all())))
-        if not all(finite for _, finite in parts):
+        told = mislabelled(images, self.task.classes)
+        parts = self.ranks.gather((len(images.ids), bool(log_probs.isfinite().all()), told))
+        if sentences := [sentence for *_, part in parts for sentence in part]:
+            raise BadInput(sentences[0])
+        if not all(finite for _, finite, _ in parts):
             raise NonFinite("probability of some label is no number", self._contents())
-        if any(count for count, _ in parts):
+        if any(count for count, *_ in parts):
             key = stream_key(self.seed, "rollout", step)
             self.record = run_image_step(
                 self.pieces, self.candidates, log_probs, key,
@@ -114,7 +117,14 @@ class ImageStage(Stage):
         """(b, C) float64 log π of this rank's images, which may be none."""
         if not len(images.ids):
             return torch.zeros(0, self.task.classes, dtype=torch.float64, device=self.device)
-        return self.policy(images.pixels.to(self.device)).double().log_softmax(dim=1)
+        try:
+            logits = self.policy(images.pixels.to(self.device))
+        except ValueError as error:  # a single image, of which a channel has a single value
+            raise BadInput(
+                f"BatchNorm has no statistics of this batch ({error}): choose another "
+                "training.batch or larger images, or set policy.frozen_batch_norm=true."
+            ) from error
+        return logits.double().log_softmax(dim=1)
 
     def _update(self, log_probs: Tensor, weights: Tensor, denominator: float, signal: bool) -> None:
         """One optimizer step; the reference gradient is of the same forward pass."""
@@ -180,7 +190,8 @@ class ImageStage(Stage):
         return allocation_frame(self.record)
 
     def skips(self) -> int | None:
-        return self.totals["skipped"] if self.skipped else None
+        without_signal = self.skipped and self.record is not None  # else without an image
+        return self.totals["skipped"] if without_signal else None
 
     def run_state(self) -> dict[str, Any]:
         return super().run_state() | {
