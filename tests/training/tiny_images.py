@@ -21,13 +21,17 @@ FIRST = {"train": 1_000, "dev": -50, "test": 2**40}  # ids that are neither dens
 class TinySplit:
     """Images of a class mean and noise; training adds noise that the key seeds."""
 
-    def __init__(self, first: int, n: int, classes: int, size: int, unreadable: Sequence[int]):
+    def __init__(
+        self, first: int, n: int, classes: int, size: int, unreadable: Sequence[int],
+        mislabelled: Sequence[int],
+    ):  # fmt: skip
         self.ids = first + 3 * np.arange(n)
         self.labels = np.arange(n) % classes
         self.unreadable = frozenset(unreadable)
         draw = np.random.default_rng(abs(first)).standard_normal
         means = np.random.default_rng(0).standard_normal((classes, 1, size, size))
         self.pixels = (0.5 * means[self.labels] + draw((n, 1, size, size))).astype(np.float32)
+        self.labels[np.isin(self.ids, list(mislabelled))] = classes
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -47,18 +51,19 @@ class TinySplit:
 
 
 class TinyTask:
-    """Random images of at most 8×8 pixels; ``unreadable`` are ids, in any split."""
+    """Random images of at most 8×8 pixels; ids of any split are unreadable or have no class."""
 
     channels = 1
 
     def __init__(
         self, classes: int = 4, train: int = 12, dev: int = 6, test: int = 6, size: int = 8,
-        unreadable: Sequence[int] = (),
+        unreadable: Sequence[int] = (), mislabelled: Sequence[int] = (),
     ):  # fmt: skip
         self.classes = classes
         counts = {"train": train, "dev": dev, "test": test}
         self.splits = {
-            name: TinySplit(FIRST[name], n, classes, size, unreadable) for name, n in counts.items()
+            name: TinySplit(FIRST[name], n, classes, size, unreadable, mislabelled)
+            for name, n in counts.items()
         }
 
 
@@ -79,6 +84,7 @@ TINY_IMAGES = (
     "task.classes=4", "task.train=12", "task.dev=6", "task.test=6", "task.size=8",
     "policy.model._target_=training.tiny_images.with_batch_norm",
     "training.batch=4", "training.steps=7", "training.diagnostics_every=2",
+    "training.optimizer.lr=0.05", "training.optimizer.schedule=constant",
     "training.checkpoint_every=3", "training.log_every=1",
     "allocation.n0=4", "allocation.n_max=16", "evaluation.every=3",
     "trainer.threads=1", "trainer.enable_progress_bar=false",
