@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 
-from waterline.evaluation import ProbabilityStore, evaluate, pass_at_k
 from waterline.runs import BadInput, FolderBusy, RunFolder, State, build, identity
 from waterline.runs.seeds import stream_key
 from waterline.tasks.images import ImageTask
@@ -23,23 +22,19 @@ from waterline.training.assemble import (
     build_supervised,
     build_task,
     check_settings,
-    evaluation_settings,
     seed_generators,
     set_threads,
 )
 from waterline.training.checks import check_numbers
+from waterline.training.evaluations import Evaluation, exact_evaluation, sampled_evaluation
 from waterline.training.images.assemble import build_image_stage
-from waterline.training.images.evaluate import evaluate_images, probability_metrics
-from waterline.training.images.stage import ImageStage
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
 from waterline.training.naming import base_folder, run_folder, supervised_config
 from waterline.training.non_finite import NonFinite
-from waterline.training.ranked_evaluation import RankedCounts, RankedSampler
 from waterline.training.ranks import is_first_process
-from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.saved_batch import save_batch
-from waterline.training.stage import Row, Stage
+from waterline.training.stage import Stage
 from waterline.training.strategy import RanksStrategy
 
 log = logging.getLogger("waterline")
@@ -79,11 +74,11 @@ def train(config: Config, default: Config) -> RunFolder:
     stage: Stage
     if isinstance(task, ImageTask):
         stage = build_image_stage(config, task)
-        evaluation = _exact_evaluation(config, folder)
+        evaluation = exact_evaluation(config, folder)
     else:
         check_settings(config, task)
         stage = build_reinforcement(config, task, _base_weights(config, task))
-        evaluation = _evaluation(config, task, folder)
+        evaluation = sampled_evaluation(config, task, folder)
     return _run(config, config, folder, stage, config["training"], evaluation)
 
 
@@ -125,7 +120,7 @@ def _run(
     folder: RunFolder,
     stage: Stage,
     settings: Config,
-    evaluation: Callable[[Stage, int], Row] | None,
+    evaluation: Evaluation | None,
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
     seed_generators(config["seed"])
@@ -226,38 +221,3 @@ class Resume(pl.Callback):
         state = self.keeper.checkpoints.resume_state()
         if state is not None:
             stage.load_run_state(state)
-
-
-def _evaluation(config: Config, task: Task, folder: RunFolder) -> Callable[[Stage, int], Row]:
-    node = config["evaluation"]
-    settings = evaluation_settings(config)
-    ks = [k for k in node["ks"] if k <= node["n"]]
-
-    def run(stage: Stage, step: int) -> Row:
-        assert isinstance(stage, ReinforcementStage)
-        sampler = RankedSampler(stage.pieces.engine, stage.ranks)
-        store = RankedCounts(folder.eval / "counts.parquet", stage.ranks)
-        evaluate(sampler, task, node["split"], step, settings, store)
-        if stage.ranks.rank:
-            return {}
-        rows = store.at(step, node["split"])
-        n, c = rows["n"].to_numpy(), rows["c"].to_numpy()
-        return {f"eval/pass@{k}": float(pass_at_k(n, c, k).mean()) for k in ks}
-
-    return run
-
-
-def _exact_evaluation(config: Config, folder: RunFolder) -> Callable[[Stage, int], Row]:
-    node = config["evaluation"]
-
-    def run(stage: Stage, step: int) -> Row:
-        assert isinstance(stage, ImageStage)
-        store = ProbabilityStore(folder.eval / "probabilities.parquet")
-        evaluate_images(
-            stage.policy, stage.task, node["split"], step, store, stage.ranks, stage.workers
-        )
-        if stage.ranks.rank:
-            return {}
-        return probability_metrics(store, step, node["split"], node["ks"])
-
-    return run
