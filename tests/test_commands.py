@@ -14,6 +14,7 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 
 from training.tiny import ROOT, TINY, compose, record, tiny
+from training.tiny_images import TINY_IMAGES, run_images
 from waterline.reporting import METRICS
 from waterline.rollouts import Finish, Kind
 from waterline.runs import BadInput, State, read_metrics
@@ -22,6 +23,8 @@ from waterline.training.evaluate_run import evaluate_run
 from waterline.training.run import train, train_base
 
 RUN = ("experiment=maze/laptop", "method=sera", *TINY)
+ON_MAZES = ("experiment=maze/laptop", *TINY)
+ON_IMAGES = ("experiment=imagenet/laptop", *TINY_IMAGES, "training.steps=2")
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def one_sentence(result):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), r"lacks experiment= \(.*maze/laptop.*\) and method= \(.*sera\)"),
+        ((), r"lacks experiment= \(.*maze/laptop.*\) and method= \(ce, .*sera.*\)"),
         (("experiment=maze/laptop",), "lacks method="),
         ((*RUN, "method=serra"), "no method 'serra': did you mean 'sera'"),
         ((*RUN, "method=maxrl,serra", "-m"), "no method 'serra'"),
@@ -87,6 +90,52 @@ def one_sentence(result):
 )
 def test_training_refuses_in_one_sentence(command, tmp_path, arguments, said):
     assert re.search(said, one_sentence(command("train", f"paths.results={tmp_path}", *arguments)))
+
+
+NO_PARTNER = "samples nothing and allocation=none belongs to it alone"
+NEEDS_LIKELIHOOD = "method=ce and success=oracle need a likelihood"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((*ON_IMAGES, "method=ce", "losses=token_mean"), NO_PARTNER),
+        ((*ON_IMAGES, "method=ce", "allocation=uniform"), NO_PARTNER),
+        ((*ON_IMAGES, "method=sera", "losses=cross_entropy"), NO_PARTNER),
+        ((*ON_IMAGES, "method=sera", "losses.kl=k3", "losses.kl_coef=1e-3"), "set kl_coef"),
+        ((*ON_IMAGES, "method=sera", "losses.kl_coef=1e-3"), "kl_coef is 0.001"),
+        ((*ON_IMAGES, "method=sera", "losses.entropy_coef=1e-3"), "entropy_coef"),
+        ((*ON_IMAGES, "method=sera", "engine=shared_prefix"), "engine|Engine"),
+        ((*ON_IMAGES, "method=sera", "stage=base"), "has no demonstrations to start from"),
+        ((*ON_IMAGES, "method=sera", "trainer.workers=-1"), "trainer.workers=-1: must be a whole"),
+        ((*ON_IMAGES, "method=sera", "training.batch=0"), "training.batch=0: must be a whole"),
+        ((*ON_IMAGES, "method=sera", "training.steps=0"), "training.steps=0: must be a whole"),
+        ((*ON_IMAGES, "method=sera", "training.diagnostics_every=-1"), "diagnostics_every=-1"),
+        ((*ON_IMAGES, "method=sera", "evaluation.split=dve"), "no images in the split 'dve'"),
+        ((*ON_IMAGES, "method=sera", "evaluation.ks=[0]"), r"evaluation.ks=\[0\]: must be"),
+        ((*ON_IMAGES, "method=sera", "evaluation.every=-1"), "evaluation.every=-1: must be"),
+        ((*ON_IMAGES, "method=sera", "allocation.n_max=3"), "n_max=3 times 4 prompts"),
+        ((*ON_IMAGES, "method=sera_pilot", "allocation.m=32"), "at least 32"),
+        ((*ON_IMAGES, "method=pkpo", "advantages.k=9"), "advantages.k=9 is above"),
+        ((*ON_IMAGES, "method=maxrl", "allocation.n0=1"), "at least 2 rollouts"),
+        ((*ON_IMAGES, "method=sera", "training.optimizer.algorithm=lamb"), "'lamb': choose adamw"),
+        ((*ON_IMAGES, "method=sera", "base.path=/nowhere.pt"), "/nowhere.pt is missing"),
+        ((*ON_IMAGES, "method=sera", "policy.model.classes=9"), r"shape \(9,\) for 4 classes"),
+        ((*ON_IMAGES[:-1], "method=ce", "policies@policy=maze_transformer"), "no image classifier"),
+        (("experiment=imagenet/paper", "method=ce", "trainer=cpu", "task.root=/nowhere"),
+         "no folder /nowhere"),
+        ((*ON_MAZES, "method=ce"), NEEDS_LIKELIHOOD),
+        ((*ON_MAZES, "method=sera", "success=oracle"), NEEDS_LIKELIHOOD),
+        ((*ON_MAZES, "method=sera", "losses=cross_entropy"), NEEDS_LIKELIHOOD),
+        ((*ON_MAZES, "method=sera", "allocation=none"), NEEDS_LIKELIHOOD),
+        ((*ON_MAZES, "method=sera", "engine=labels"), "engine=labels are for images"),
+        ((*ON_MAZES, "method=sera", "training=images"), "training=images and"),
+        ((*ON_MAZES, "method=sera", "tasks@task=glyphs", "~task.size"), "GlyphsTask|Engine"),
+    ],
+)  # fmt: skip
+def test_wrong_combinations_of_images_and_mazes_are_refused(command, tmp_path, arguments, said):
+    assert re.search(said, one_sentence(command("train", f"paths.results={tmp_path}", *arguments)))
+    assert not list(tmp_path.rglob("config.yaml"))
 
 
 def test_a_fresh_process_says_the_same(tmp_path):
@@ -190,15 +239,45 @@ def test_a_folder_of_other_settings_is_left_as_it_is(run, tmp_path):
     run.set_state(State.done)
 
 
-def test_training_writes_the_documented_names_and_no_others(run):
-    written = {
+def written(*folders):
+    return {
         re.sub(r"@\d+$", "@{K}", name)
-        for folder in (run.root, base_of(run))
+        for folder in folders
         for row in read_metrics(folder / "metrics.jsonl")
         for name in row
     }
-    assert written <= set(METRICS)
-    assert set(METRICS) - written == set()
+
+
+def documented(*tasks):
+    return {name for name, metric in METRICS.items() if metric.tasks in tasks}
+
+
+def test_training_writes_the_documented_names_and_no_others(run, tmp_path):
+    assert written(run.root, base_of(run)) == documented("all", "sequences")
+    assert written(run_images(tmp_path).root) == documented("all", "images")
+
+
+def test_a_run_on_images_through_the_commands(command, tmp_path):
+    arguments = (*ON_IMAGES, "method=sera", f"paths.results={tmp_path}", "training.log_every=1")
+    status, out, err = command("train", *arguments)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert all(" step " in line for line in lines[:-1])
+    assert lines[-1].endswith(": done")
+    root = lines[-1].removesuffix(": done")
+    status, out, err = command("train", *arguments)
+    assert (status, out, err) == (0, f"{root}: done\n", "")
+    status, out, err = command("evaluate", f"run={root}", "split=test", "ks=[1,1024]")
+    assert (status, err) == (0, "")
+    assert "Pass@1024" in out
+    status, out, err = command(
+        "gradients", f"run={root}", "n0=[4]", "resamplings=2", "batches=1", "threads=1"
+    )
+    assert status == 0
+    assert err == ""
+    assert out.splitlines()[-1] == f"{root}/gradients"
+    one_sentence(command("gradients", f"run={tmp_path}/nowhere"))
+    one_sentence(command("gradients"))
 
 
 class EmptyEngine:

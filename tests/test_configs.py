@@ -1,14 +1,22 @@
 """Every experiment × method × loss composes, and its pieces build and fit each other."""
 
+import functools
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from training.tiny import CONF, compose, tiny
+from training.tiny_images import write_folder
+from waterline.allocation import Outcomes, Request
+from waterline.losses import CrossEntropy
+from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, build, identity, read_metrics
+from waterline.success import Oracle
 from waterline.training.assemble import build_policy, build_task, check_settings
+from waterline.training.images.assemble import build_image_stage, build_pieces
 from waterline.training.naming import run_folder
 from waterline.training.run import train
 
@@ -19,46 +27,103 @@ def names(group):
 
 
 EXPERIMENTS, METHODS, LOSSES = names("experiment"), names("method"), names("losses")
+MAZES = [e for e in EXPERIMENTS if e.startswith("maze/")]
+IMAGES = [e for e in EXPERIMENTS if e.startswith("imagenet/")]
+SAMPLING = [m for m in METHODS if m != "ce"]
+POLICY_LOSSES = [name for name in LOSSES if name != "cross_entropy"]
 # Sizes, data path and devices: all that a test may change of an experiment.
-SMALL = (
+DEVICES = ("trainer=cpu", "trainer.devices=1")
+SMALL_MAZES = (
     "task.sft=64", "task.train=32", "task.dev=4", "task.test=4",
     "policy.model.hidden_size=16", "policy.model.layers=1", "policy.model.heads=2",
     "policy.model.kv_heads=1", "policy.model.ffn=16",
-    "training.batch=4", "supervised.batch=4", "trainer=cpu", "trainer.devices=1",
+    "training.batch=4", "supervised.batch=4", *DEVICES,
+)  # fmt: skip
+SMALL_GLYPHS = (
+    "task.classes=8", "task.train=32", "task.dev=4", "task.test=4", "task.size=16",
+    "policy.model.widths=[4,8]", "training.batch=4", *DEVICES,
 )  # fmt: skip
 
 
+def small_files(root):
+    return (f"task.root={root}", "task.classes=3", "task.crop=32", "task.resize=36",
+            "training.batch=4", *DEVICES)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
-def tasks():
+def small(tmp_path_factory):
+    """The overrides of a small form of each experiment."""
+    root = write_folder(tmp_path_factory.mktemp("imagenet"))
+    glyphs = dict.fromkeys((e for e in IMAGES if not e.endswith("/paper")), SMALL_GLYPHS)
+    files = {"imagenet/paper": small_files(root)}
+    return dict.fromkeys(MAZES, SMALL_MAZES) | glyphs | files
+
+
+@pytest.fixture(scope="module")
+def tasks(small):
     """One small task per experiment, which all methods share."""
-    return {name: build_task(compose(*SMALL, experiment=name)) for name in EXPERIMENTS}
+    return {name: build_task(compose(*small[name], experiment=name)) for name in EXPERIMENTS}
 
 
 def test_the_methods_are_those_of_the_design():
-    assert {"sera", "maxrl", "grpo", "dr_grpo", "rloo", "pkpo", "reinforce"} <= set(METHODS)
-    assert set(LOSSES) == {"token_mean", "seqnorm", "sequence_mean"}
+    assert {"sera", "maxrl", "grpo", "dr_grpo", "rloo", "pkpo", "reinforce", "ce"} <= set(METHODS)
+    assert set(LOSSES) == {"token_mean", "seqnorm", "sequence_mean", "cross_entropy"}
+    assert set(MAZES) | set(IMAGES) == set(EXPERIMENTS)
+    assert {"imagenet/laptop", "imagenet/paper"} == set(IMAGES)
+
+
+def normalisation(loss):
+    return {"token_mean": "token-mean", "sequence_mean": "sequence-mean"}.get(loss, loss)
+
+
+@pytest.fixture(scope="module")
+def configs(small):
+    """The small configuration of an experiment and method, composed once."""
+
+    @functools.cache
+    def config(experiment, method, *overrides):
+        return compose(*small[experiment], *overrides, experiment=experiment, method=method)
+
+    return config
+
+
+# The pieces of a room do not depend on those of another: all losses with one method will do.
+OWN_LOSS = [(method, None) for method in METHODS]
+OTHER_LOSS = [("sera", loss) for loss in POLICY_LOSSES]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_method_and_loss_composes_and_its_pieces_fit(experiment, tasks):
-    for method in METHODS:
-        for loss in LOSSES:
-            config = compose(*SMALL, f"losses={loss}", experiment=experiment, method=method)
-            assert config["method"] == method
-            assert config["experiment"] == experiment.replace("/", "-")
-            check_settings(config, tasks[experiment])
-            assert build(config["losses"]).normalisation == loss.replace("_", "-").replace(
-                "sequence-norm", "seqnorm"
-            )
-    assert build_policy(config).precision == config["policy"]["precision"]
+def test_every_method_and_every_loss_composes_and_its_pieces_fit(experiment, tasks, configs):
+    task = tasks[experiment]
+    for method, loss in OWN_LOSS + OTHER_LOSS:
+        config = configs(experiment, method, *([f"losses={loss}"] if loss else ()))
+        assert config["method"] == method
+        assert config["experiment"] == experiment.replace("/", "-")
+        if loss:
+            assert build(config["losses"]).normalisation == normalisation(loss)
+        if experiment in IMAGES:
+            pieces = build_pieces(config)
+            assert isinstance(pieces.success, Oracle), "an experiment on images pins it"
+            assert isinstance(pieces.loss, CrossEntropy) is (method == "ce")
+        elif method == "ce":
+            with pytest.raises(BadInput, match="need a likelihood"):
+                check_settings(config, task)
+        else:
+            check_settings(config, task)
+    if experiment in IMAGES:
+        assert isinstance(build_image_stage(config, task).policy, ImageClassifier)
+    else:
+        assert build_policy(config).precision == config["policy"]["precision"]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_an_experiment_changes_the_problem_and_not_the_method(experiment):
+def test_an_experiment_changes_the_problem_and_not_the_method(experiment, configs):
     for method in METHODS:
-        config = compose(experiment=experiment, method=method)
+        config = configs(experiment, method)
         plain = (CONF / "method" / f"{method}.yaml").read_text()
-        for room in ("success", "allocation", "advantages"):
+        rooms = ("allocation", "advantages") + ("losses",) * ("/losses" in plain)
+        # The success probability of an image is known, whatever the method.
+        for room in rooms if experiment in IMAGES else ("success", *rooms):
             piece = re.search(rf"override /{room}: (\w+)", plain)[1]
             target = re.search(r"_target_: (\S+)", (CONF / room / f"{piece}.yaml").read_text())[1]
             assert config[room]["_target_"] == target
@@ -74,14 +139,22 @@ def test_a_paper_experiment_opens_as_a_card(experiment):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_takes_the_settings_of_a_sweep(method):
     config = compose("allocation.n0=32", "allocation.n_max=48", "allocation.u0=0.1", method=method)
-    allocator = build(config["allocation"])
-    plan = allocator.plan([0.5] * 4, n0=32)
-    assert plan.counts.tolist() == [32] * 4
+    allocator, total = build(config["allocation"]), np.zeros(4, dtype=np.int64)
+    plan = allocator.start(Request(p=np.full(4, 0.5), known=np.ones(4, dtype=bool), n0=32))
+    while plan is not None:
+        total += plan.counts
+        plan = allocator.next(Outcomes(trials=total, successes=total // 2))
+    assert total.tolist() == [0 if method == "ce" else 32] * 4
 
 
-def folder(method, *overrides):
-    config = compose(*overrides, method=method)
-    return run_folder(config, compose(method=method)).root.as_posix()
+@functools.cache
+def default(experiment, method):
+    return compose(experiment=experiment, method=method)
+
+
+def folder(method, *overrides, experiment="maze/laptop"):
+    config = compose(*overrides, experiment=experiment, method=method)
+    return run_folder(config, default(experiment, method)).root.as_posix()
 
 
 def test_folders_are_named_as_the_design_says():
@@ -100,7 +173,30 @@ def test_a_run_is_the_settings_that_its_pieces_read():
     assert identity(compose(wide)) != identity(compose(narrow))
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_samples_nothing_has_no_budget():
+    plain = folder("ce", experiment="imagenet/laptop")
+    assert plain == "results/imagenet-laptop/ce/default/seed-0"
+    other = ("allocation.n0=16", "allocation.n_max=32", "allocation.u0=0.2")
+    assert folder("ce", *other, experiment="imagenet/laptop") == plain
+    a, b = (compose(*o, experiment="imagenet/laptop", method="ce") for o in ((), other))
+    assert identity(a) == identity(b)
+    wide, narrow = (folder("maxrl", f"allocation.n0={n}", experiment="imagenet/laptop")
+                    for n in (64, 16))  # fmt: skip
+    assert wide != narrow
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [("training.optimizer.lr=1e-3",), ("policy.frozen_batch_norm=true", "task.classes=16"),
+     ("policy.model.widths=[8,16]",), ("seed=2", "training.diagnostics_every=7")],
+)  # fmt: skip
+def test_folder_names_of_images_are_plain(overrides):
+    for method in ("ce", "sera"):
+        for name in Path(folder(method, *overrides, experiment="imagenet/laptop")).parts:
+            assert re.fullmatch(r"[A-Za-z0-9._-]+", name)
+
+
+@pytest.mark.parametrize("method", SAMPLING)
 @pytest.mark.parametrize(
     "overrides",
     [
@@ -122,13 +218,13 @@ def test_a_method_may_be_made_on_the_command_line():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("experiment", [e for e in EXPERIMENTS if e.endswith("/paper")])
+@pytest.mark.parametrize("method", SAMPLING)
+@pytest.mark.parametrize("experiment", [e for e in MAZES if e.endswith("/paper")])
 def test_a_paper_experiment_takes_two_steps(experiment, method, tmp_path):
-    sizes = (*SMALL, "task.size=7", "policy.model.max_positions=256", f"paths.results={tmp_path}",
-             "supervised.steps=2", "training.steps=2", "allocation.n0=16", "allocation.n_max=64",
-             "evaluation.n=4", "evaluation.ks=[1,4]", "evaluation.max_rows=64",
-             "task.train=8", "task.sft=8")  # fmt: skip
+    sizes = (*SMALL_MAZES, "task.size=7", "policy.model.max_positions=256",
+             f"paths.results={tmp_path}", "supervised.steps=2", "training.steps=2",
+             "allocation.n0=16", "allocation.n_max=64", "evaluation.n=4", "evaluation.ks=[1,4]",
+             "evaluation.max_rows=64", "task.train=8", "task.sft=8")  # fmt: skip
     config = compose(*sizes, experiment=experiment, method=method)
     run = train(config, compose(experiment=experiment, method=method))
     rows = read_metrics(run.metrics)
@@ -138,6 +234,27 @@ def test_a_paper_experiment_takes_two_steps(experiment, method, tmp_path):
     assert all(t.dtype == torch.float32 for t in saved["policy"].values())
     # Nothing was right, and the papers' code steps nevertheless.
     assert rows[-1]["grad/skipped"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_a_paper_experiment_on_images_takes_two_steps(method, tmp_path):
+    """ResNet-50 from its own YAML."""
+    sizes = (*small_files(write_folder(tmp_path / "data")), f"paths.results={tmp_path}",
+             "training.steps=2", "training.diagnostics_every=1")  # fmt: skip
+    config = compose(*sizes, experiment="imagenet/paper", method=method)
+    run = train(config, compose(experiment="imagenet/paper", method=method))
+    rows = read_metrics(run.metrics)
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert [row["lr"] for row in rows[1:]] == [0.0, pytest.approx(0.1 / 10_010)]  # the warm-up
+    assert rows[-1]["grad/skipped"] == 0
+    assert rows[-1]["eval/pass@1024"] >= rows[-1]["eval/pass@1"] > 0
+    assert "grad/cosine_ce" in rows[-1]
+    saved = torch.load(run.checkpoints / "final.pt", weights_only=True)["policy"]
+    assert saved["model.layer4.2.conv3.weight"].shape == (2048, 512, 1, 1)
+    assert all(t.isfinite().all() for t in saved.values())
+    start = torch.load(run.checkpoints / "step-0.pt", weights_only=True)["policy"]
+    assert not all(start[name].equal(tensor) for name, tensor in saved.items())
 
 
 def test_settings_that_cannot_work_are_found_before_the_base_is_trained(tmp_path):

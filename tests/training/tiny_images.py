@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 from torch import nn
 
 from training.tiny import compose, record
@@ -90,6 +91,19 @@ TINY_IMAGES = (
     "trainer.threads=1", "trainer.enable_progress_bar=false",
 )  # fmt: skip
 PLAIN = "policy.model._target_=training.tiny_images.plain"
+
+
+def write_folder(root: Path, classes: int = 3, each: int = 4, side: int = 40) -> Path:
+    """Image files in ``root``/{train,val}/<class>/, as ImageNet's."""
+    rng = np.random.default_rng(0)
+    for split in ("train", "val"):
+        for name in range(classes):
+            folder = root / split / f"n{name:08d}"
+            folder.mkdir(parents=True)
+            for i in range(each):
+                pixels = rng.integers(0, 256, (side, side + 5, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / f"{split}_{i}.JPEG")
+    return root
 
 
 def tiny_images(results: Path, *overrides: str, method: str = "sera") -> tuple[dict, dict]:
