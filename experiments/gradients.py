@@ -16,9 +16,11 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 def main(config: DictConfig) -> None:
     with job():
         settings = plain(config)
-        run, methods = settings.pop("run"), settings.pop("methods")
-        n0, factor = settings.pop("n0"), settings.pop("n_max_per_n0")
-        configs = method_configs(run, methods, n0, factor)
+        run, factor = settings.pop("run"), settings.pop("n_max_per_n0")
+        for key in ("methods", "n0", "checkpoints"):
+            if settings[key] is not None and not isinstance(settings[key], list):
+                settings[key] = [settings[key]]
+        configs = method_configs(run, settings.pop("methods"), settings.pop("n0"), factor, CONF)
         print(compare_run(run, configs, **settings))
 
 

@@ -35,7 +35,7 @@ def run(config: DictConfig, kind: str, title: str, commands: list[Command]) -> d
     raise BadInput(f"launcher={config.launcher}: choose local or slurm.")
 
 
-def rows(entry: DictConfig, scale: str) -> list[tuple[str, ...]]:
+def overrides(entry: DictConfig, scale: str) -> list[tuple[str, ...]]:
     """The overrides of each run of a table."""
     budgets = entry.budgets[scale] if "budgets" in entry else []
     at_budgets = [
@@ -43,7 +43,8 @@ def rows(entry: DictConfig, scale: str) -> list[tuple[str, ...]]:
         for n0 in budgets
         for row in entry.runs_at_each_budget
     ]
-    return [*map(tuple, entry.runs), *at_budgets]
+    common = entry.overrides[scale] if "overrides" in entry else []
+    return [(*row, *common) for row in (*entry.runs, *at_budgets)]
 
 
 def reproduce(config: DictConfig) -> None:
@@ -64,7 +65,7 @@ def reproduce(config: DictConfig) -> None:
         return ("experiments/train.py", *common, *overrides, f"seed={seed}")
 
     bases = [train(s, "method=sera", "stage=base") for s in seeds] if entry.base else []
-    runs = [train(s, *row) for s in seeds for row in rows(entry, scale)]
+    runs = [train(s, *row) for s in seeds for row in overrides(entry, scale)]
     printed = run(config, "train", "Supervised start", bases) if bases else {}
     printed |= run(config, "train", "Training", runs)
     folders = {c: printed[c].strip().splitlines()[-1].rpartition(":")[0] for c in (*bases, *runs)}
@@ -74,20 +75,24 @@ def reproduce(config: DictConfig) -> None:
             n = (f"n={entry.n[scale] if config.n is None else config.n}",)
         test = [("experiments/evaluate.py", f"run={f}", "split=test", *n) for f in folders.values()]
         run(config, "evaluate", "Evaluation on test", test)
-    if "gradients_of" in entry:
-        budgets = ",".join(str(n0) for n0 in entry.budgets[scale])
+    if "gradients" in entry:
+        steps = entry.gradients.checkpoints[scale]
+        arguments = [f"n0={list(entry.budgets[scale])}"]
+        arguments += [] if steps is None else [f"checkpoints={list(steps)}"]
         compared = [
-            ("experiments/gradients.py", f"run={folder}", f"n0=[{budgets}]")
+            ("experiments/gradients.py", f"run={folder}", *arguments)
             for command, folder in folders.items()
-            if entry.gradients_of in command
+            if entry.gradients.of in command
         ]
         run(config, "evaluate", "Gradients at shared parameters", compared)
     wanted = [
         ("experiments/report.py", f"scale={scale}", f"root={config.results}", report)
         for report in entry.reports
     ]
-    for output in run_local(wanted, 1, config.threads).values():
-        console.print(output, markup=False, highlight=False)
+    run_local(
+        wanted, 1, config.threads,
+        lambda _, code, output: console.print(output, markup=False, highlight=False),
+    )  # fmt: skip
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="reproduce")

@@ -36,7 +36,16 @@ def small_resnet(
         classes: outputs. widths: channels of each stage. blocks: per stage.
         channels: of the images.
         seed: of the initial weights; the global generator is left alone.
+
+    Raises:
+        ValueError: no widths, or a number below 1.
     """
+    numbers = [*widths, blocks] if isinstance(widths, Sequence) else []
+    if len(numbers) < 2 or not all(isinstance(n, int) and n >= 1 for n in numbers):
+        raise ValueError(
+            f"small_resnet has widths={widths} and blocks={blocks}: give a list of at least one "
+            "width, all of them whole numbers of at least 1."
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         width = widths[0]

@@ -163,6 +163,18 @@ def seed_generators(seed: int) -> None:
 
 
 def set_threads(threads: int | None) -> None:
-    """Threads of one process; None leaves torch's own choice."""
+    """Threads of one process; None leaves torch's own choice.
+
+    Raises:
+        BadInput: No whole number of at least 1.
+    """
     if threads is not None:
+        if not isinstance(threads, int) or threads < 1:
+            raise BadInput(f"threads={threads}: must be a whole number of at least 1, or null.")
         torch.set_num_threads(threads)
+
+
+def device_of(config: Config) -> str:
+    """Where a run's checkpoints are read: on a GPU if it was trained on one and there is one."""
+    wants_gpu = config["trainer"]["accelerator"] not in ("cpu", "mps")
+    return "cuda" if wants_gpu and torch.cuda.is_available() else "cpu"

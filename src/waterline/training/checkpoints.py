@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from torch import nn
 
 from waterline.runs import BadInput, atomic_write
@@ -27,6 +29,26 @@ class Checkpoints:
     def at(self, step: int) -> Path:
         return self.folder / f"step-{step}.pt"
 
+    def kept(self) -> list[int]:
+        """The steps whose weights were kept."""
+        names = (re.fullmatch(r"step-(\d+)", file.stem) for file in self.folder.glob("*.pt"))
+        return sorted(int(match[1]) for match in names if match)
+
+    def require(self, checkpoint: str | int) -> Path:
+        """The file of ``checkpoint``, 'final' or a step.
+
+        Raises:
+            BadInput: There is none.
+        """
+        path = self.final if str(checkpoint) == "final" else self.folder / f"step-{checkpoint}.pt"
+        if not path.is_file():
+            raise BadInput(
+                f"{self.folder.parent} has no checkpoint {str(checkpoint)!r}: finish the run, or "
+                "choose a step whose weights were kept "
+                f"({', '.join(map(str, self.kept())) or 'none'})."
+            )
+        return path
+
     def save(self, path: Path, state: dict[str, Any]) -> None:
         sink = io.BytesIO()
         torch.save(state, sink)
@@ -35,6 +57,19 @@ class Checkpoints:
     def resume_state(self) -> dict[str, Any] | None:
         """What ``last.pt`` holds, None when the run never reached a checkpoint."""
         return load_checkpoint(self.last) if self.last.exists() else None
+
+
+def run_config(root: str | Path) -> dict[str, Any]:
+    """The configuration that the run in the folder ``root`` was made with.
+
+    Raises:
+        BadInput: The folder holds no run.
+    """
+    file = Path(root) / "config.yaml"
+    if not file.exists():
+        raise BadInput(f"{root} holds no run: name a folder with a config.yaml, as in run=….")
+    config: dict[str, Any] = yaml.safe_load(file.read_text())
+    return config
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:

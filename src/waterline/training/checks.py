@@ -18,8 +18,8 @@ def check_numbers(config: Config) -> None:
     Raises:
         BadInput: One is none, or there is no GPU where one is asked for.
     """
-    if not isinstance(config["seed"], int):
-        raise BadInput(f"seed={config['seed']}: must be a whole number.")
+    if not _is_whole(config["seed"], 0):
+        raise BadInput(f"seed={config['seed']}: must be a whole number of at least 0.")
     least = {"allocation.n0": 1, "evaluation.every": 0, "trainer.workers": 0}
     for stage in ("training", "supervised"):
         if stage not in config:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-import yaml
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from waterline.runs import BadInput
+from waterline.runs import BadInput, unknown_name
+from waterline.training.checkpoints import run_config
 
 STAGES = ("base", "reinforcement")
 
@@ -35,21 +35,26 @@ def default_config(seed: int) -> dict[str, Any]:
 
 
 def method_configs(
-    run: str, methods: Sequence[str], budgets: Sequence[int] | None, n_max_per_n0: int
+    run: str, methods: Sequence[str], budgets: Sequence[int] | None, n_max_per_n0: int, conf: Path
 ) -> list[dict[str, Any]]:
     """Configurations of methods in the experiment of the run in the folder ``run``.
 
     Args:
+        methods: their names, files in ``conf``/method.
         budgets: N0, each of which every method gets; None for the experiment's own.
         n_max_per_n0: allocation.n_max over N0.
 
     Raises:
-        BadInput: The folder holds no run.
+        BadInput: The folder holds no run, or a method or number is none.
     """
-    file = Path(run) / "config.yaml"
-    if not file.exists():
-        raise BadInput(f"{run} holds no run: name a folder with a config.yaml, as in run=….")
-    config = yaml.safe_load(file.read_text())
+    config = run_config(run)
+    for name, values in (("n0", budgets or ()), ("n_max_per_n0", [n_max_per_n0])):
+        if any(not isinstance(value, int) or value < 1 for value in values):
+            raise BadInput(f"{name}={values}: must be whole numbers of at least 1.")
+    known = [Path(file).stem for file in (conf / "method").glob("*.yaml")]
+    for method in methods:
+        if method not in known:
+            raise unknown_name("method", method, known)
     experiment = config["experiment"].replace("-", "/", 1)
     found = []
     for n0 in budgets or (None,):

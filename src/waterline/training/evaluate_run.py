@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 from pathlib import Path
 
-import torch
-import yaml
-
 from waterline.evaluation import CountsStore, EvaluationSettings, ProbabilityStore, evaluate
-from waterline.runs import BadInput, RunFolder, as_bad_input, build
+from waterline.runs import RunFolder, as_bad_input, build
 from waterline.tasks.images import ImageTask
-from waterline.training.assemble import build_policy, build_task, set_threads
-from waterline.training.checkpoints import Checkpoints, load_checkpoint
+from waterline.training.assemble import build_policy, build_task, device_of, set_threads
+from waterline.training.checkpoints import Checkpoints, load_checkpoint, run_config
 from waterline.training.images.assemble import build_classifier, require_image_split
 from waterline.training.images.evaluate import evaluate_images
 from waterline.training.ranks import Ranks
@@ -44,21 +40,8 @@ def evaluate_run(
         BadInput: The folder holds no run, or the run no such checkpoint.
     """
     folder = RunFolder(root)
-    if not folder.config.exists():
-        raise BadInput(
-            f"{folder.root} holds no run: name a folder with a config.yaml, as in run=…."
-        )
-    config = yaml.safe_load(folder.config.read_text())
-    checkpoints = Checkpoints(folder.checkpoints)
-    final = str(checkpoint) == "final"
-    path = checkpoints.final if final else checkpoints.folder / f"step-{checkpoint}.pt"
-    if not path.is_file():
-        names = (re.fullmatch(r"step-(\d+)", f.stem) for f in folder.checkpoints.glob("*.pt"))
-        steps = sorted(int(match[1]) for match in names if match)
-        raise BadInput(
-            f"{folder.root} has no checkpoint {str(checkpoint)!r}: finish the run, or choose a "
-            f"step whose weights were kept ({', '.join(map(str, steps)) or 'none'})."
-        )
+    config = run_config(folder.root)
+    path = Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     with as_bad_input():
         settings = EvaluationSettings(
@@ -67,8 +50,7 @@ def evaluate_run(
         )  # fmt: skip
         task = build_task(config)
     step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
-    wants_gpu = config["trainer"]["accelerator"] not in ("cpu", "mps")
-    device = "cuda" if wants_gpu and torch.cuda.is_available() else "cpu"
+    device = device_of(config)
     if isinstance(task, ImageTask):
         require_image_split(task, split)
         exact = ProbabilityStore(folder.eval / "probabilities.parquet")

@@ -50,8 +50,20 @@ class OptimizerSettings:
             raise ValueError(f"training optimizer {self.algorithm!r}: choose adamw or sgd.")
         if self.schedule not in ("constant", "cosine"):
             raise ValueError(f"training schedule {self.schedule!r}: choose constant or cosine.")
-        if not self.lr > 0:
-            raise ValueError(f"training lr={self.lr}: must be above 0.")
+        if not _is_number(self.lr) or not self.lr > 0:
+            raise ValueError(f"optimizer.lr={self.lr}: must be a number above 0.")
+        if not _is_number(self.weight_decay) or self.weight_decay < 0:
+            raise ValueError(f"optimizer.weight_decay={self.weight_decay}: must be at least 0.")
+        if not _is_number(self.momentum) or not 0 <= self.momentum < 1:
+            raise ValueError(f"optimizer.momentum={self.momentum}: must be in [0, 1).")
+        if self.grad_clip is not None and not (_is_number(self.grad_clip) and self.grad_clip > 0):
+            raise ValueError(f"optimizer.grad_clip={self.grad_clip}: must be above 0, or null.")
+        for name, least in (("warmup_steps", 0), ("horizon", 1)):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and value >= least):
+                raise ValueError(
+                    f"optimizer.{name}={value}: must be a whole number of at least {least}."
+                )
 
     def lr_at(self, step: int, steps: int) -> float:
         """Learning rate of step ``step`` (from 0) of ``steps``."""
@@ -180,6 +192,10 @@ class Stage(pl.LightningModule):
         optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         set_rng_state(state["rng"])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_steps(steps: int) -> None:

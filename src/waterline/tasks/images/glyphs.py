@@ -55,6 +55,11 @@ class GlyphsTask:
         size: int = 32,
         seed: int = 0,
     ) -> None:
+        if not all(isinstance(n, int) for n in (classes, train, dev, test, size, seed)):
+            raise ValueError(
+                f"glyphs got classes={classes}, train={train}, dev={dev}, test={test}, size={size} "
+                f"and seed={seed}: all must be whole numbers."
+            )
         if not 2 <= classes <= MOST_CLASSES:
             raise ValueError(
                 f"glyphs got classes={classes}, but has from 2 to {MOST_CLASSES} classes available:"

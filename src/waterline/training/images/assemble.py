@@ -12,6 +12,7 @@ import torch
 from waterline.allocation import NoRollouts, Request
 from waterline.losses import CrossEntropy
 from waterline.policies import ImageClassifier
+from waterline.rollouts import LabelSampler
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.tasks.images import ImageTask
 from waterline.training.checkpoints import load_weights
@@ -37,6 +38,10 @@ def build_classifier(config: Config, weights: str | Path | None = None) -> Image
             "The policy of this configuration is no image classifier: choose "
             "policies@policy=small_resnet or resnet50."
         )
+    if not isinstance(node["frozen_batch_norm"], bool):
+        raise BadInput(
+            f"policy.frozen_batch_norm={node['frozen_batch_norm']}: must be true or false."
+        )
     with as_bad_input():
         policy = ImageClassifier(build(node["model"])(), node["frozen_batch_norm"])
     if weights is not None:
@@ -51,6 +56,12 @@ def build_pieces(config: Config) -> ImagePieces:
         BadInput: A piece cannot be built, or pieces do not fit each other.
     """
     check_numbers(config)
+    engine = build(config["engine"])
+    if "diagnostics_every" not in config["training"] or not isinstance(engine, LabelSampler):
+        raise BadInput(
+            "Images are trained with training=images and engine=labels: leave both groups to the "
+            "experiment."
+        )
     loss, allocator = build(config["losses"]), build(config["allocation"])
     exact, silent = isinstance(loss, CrossEntropy), isinstance(allocator, NoRollouts)
     if exact != silent:
@@ -66,7 +77,7 @@ def build_pieces(config: Config) -> ImagePieces:
     batch, n0 = config["training"]["batch"], config["allocation"]["n0"]
     with as_bad_input():
         pieces = ImagePieces(
-            success=build(config["success"]), allocator=allocator, engine=build(config["engine"]),
+            success=build(config["success"]), allocator=allocator, engine=engine,
             advantage=build(config["advantages"]), loss=loss, n0=n0, ranks=Ranks(),
         )  # fmt: skip
         if not silent:
@@ -87,6 +98,11 @@ def build_image_stage(config: Config, task: ImageTask) -> ImageStage:
     pieces = build_pieces(config)
     for split in ("train", config["evaluation"]["split"]):
         require_image_split(task, split)
+    if settings["batch"] > len(task.splits["train"]):
+        raise BadInput(
+            f"training.batch={settings['batch']} is above the {len(task.splits['train'])} training "
+            "images: lower it, or raise task.train."
+        )
     policy = build_classifier(config, config["base"]["path"])
     require_fitting_network(policy, task)
     with as_bad_input():
