@@ -104,6 +104,7 @@ def test_ks_settings_and_estimator_can_be_chosen(runs, make_run, tmp_path):
     assert set(tidy.estimator) == {"bootstrap"}
     assert set(tidy.method) == {"base", "maxrl", "sera"}
     assert "with replacement" in text
+    assert set(pd.read_csv(ask(tmp_path, "table=4", "ks=4")[0][1]).k) == {4}
 
 
 def test_every_table_and_figure_of_image_runs(tmp_path):
@@ -186,15 +187,43 @@ def test_bad_requests_are_one_sentence(tmp_path, overrides, words):
         ask(tmp_path, *overrides)
 
 
-def test_the_script_fails_with_one_line(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "experiments/report.py", "table=11", f"root={tmp_path}"],
+def command(root, *arguments):
+    return subprocess.run(
+        [sys.executable, "experiments/report.py", f"root={root}", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "300"},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("table=11", "There is no table 11"),
+        ("table=3", "No finished run logged success/mae with a pilot or historical estimate"),
+        ("figure=gradients", "No finished cross-entropy run has gradients/cosines.parquet"),
+    ],
+)
+def test_the_command_fails_with_one_line_of_our_own(tmp_path, argument, words):
+    write_run(tmp_path, "sera")
+    done = command(tmp_path, argument)
     assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {words}")
     assert done.stderr.count("\n") == 1
-    assert "There is no table 11" in done.stderr
+    assert "instantiat" not in done.stderr
+
+
+def test_the_command_makes_of_all_what_it_can(tmp_path):
+    write_run(tmp_path, "sera")
+    done = command(tmp_path, "table=all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "• No table 3: No finished run logged success/mae" in done.stdout
+    assert "• No table gradients: No finished cross-entropy run" in done.stdout
+    assert (tmp_path / "imagenet-laptop" / "table2.md").exists()
+    done = command(tmp_path, "figure=all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "• No figure gradients: No finished cross-entropy run" in done.stdout
+    assert (tmp_path / "imagenet-laptop" / "figure2.pdf").exists()
+    assert (tmp_path / "maze-laptop" / "figure1.pdf").exists()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
@@ -13,7 +12,8 @@ from waterline.reporting.figures import save
 from waterline.reporting.readers import finished, load_runs
 from waterline.reporting.run import Run
 from waterline.reporting.tables import print_table, write_table
-from waterline.runs import BadInput
+from waterline.runs import BadInput, as_bad_input
+from waterline.runs.targets import build
 
 
 def report(config: DictConfig, console: Console) -> list[Path]:
@@ -64,12 +64,13 @@ def _make(config: DictConfig, kind: str, name: int | str, console: Console) -> l
 def _table(
     config: DictConfig, entry: DictConfig, runs: list[Run], stem: Path, console: Console
 ) -> list[Path]:
-    make: Any = OmegaConf.to_container(entry.make, resolve=True)
+    make = _settings(entry.make)
     if config.ks is not None:
         if "ks" not in make:
             raise BadInput(f"{entry.title} has no K: leave out ks=.")
-        make["ks"] = list(config.ks)
-    table = instantiate(make, runs)
+        make["ks"] = [config.ks] if isinstance(config.ks, int) else list(config.ks)
+    with as_bad_input():
+        table = build(make)(runs)
     paper = None
     if config.scale == "paper" and entry.get("paper"):
         paper = pd.read_csv(Path(config.paper) / entry.paper)
@@ -84,13 +85,18 @@ def _figure(
     stem: Path,
     console: Console,
 ) -> list[Path]:
-    draw = OmegaConf.to_container(entry.draw, resolve=True)
-    if not entry.get("reads_runs", True):
-        return save(instantiate(draw), stem)
+    draw = build(_settings(entry.draw))
     done, notes = finished(runs)
     for note in notes:
         console.print(f"• {note}", highlight=False, markup=False)
-    return save(instantiate(draw, done), stem)
+    with as_bad_input():
+        figure = draw(done) if entry.get("reads_runs", True) else draw()
+    return save(figure, stem)
+
+
+def _settings(node: DictConfig) -> dict[str, Any]:
+    found: Any = OmegaConf.to_container(node, resolve=True)
+    return dict(found)
 
 
 def _existing(config: Mapping[Any, Any]) -> str:
