@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from waterline.reporting.readers import finished
 from waterline.reporting.rows import one_of_each_seed
@@ -14,6 +15,8 @@ from waterline.reporting.tables.table import Section
 from waterline.reporting.tables.text import interval, plain
 from waterline.runs import BadInput
 
+Floats = NDArray[np.float64]
+NOTHING = Estimate(np.nan, (np.nan, np.nan), (np.nan, np.nan), 0, "seeds")
 LABELS = {"pilot": "Pilot estimate", "history": "Historical estimate"}
 # The metric as logged, its name in the paper's table, its heading.
 MEASURES = (("success/mae", "mae", "MAE"), ("success/pearson", "pearson_r", "Pearson r"))
@@ -88,7 +91,8 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
     """Return the table of the finished runs whose counts came from a pilot or from the history.
 
     Steps without a value (a correlation is undefined where either side is constant) are left out
-    and counted in the notes. Epochs are counted from 1, as in the paper.
+    and counted in the notes; a measure that a seed has in no step is not shown, and the notes say
+    so. Epochs are counted from 1, as in the paper.
 
     Raises:
         BadInput: when no finished run logged how far its estimates are from exact probabilities.
@@ -136,11 +140,9 @@ def _row(key: tuple[str, int, int, str], runs: list[Run], notes: list[str]) -> E
     for run in runs:
         epoch, rows = last_full_epoch(run.metrics)
         values = rows.reindex(columns=[name for name, _, _ in MEASURES]).astype("float64")
-        if values.isna().all().any():
-            raise BadInput(f"{run.path} logged no estimate's error in epoch {epoch + 1}: move it.")
         epochs.add(epoch)
         means.append(values.mean().to_numpy())
-        undefined += int(values.isna().any(axis=1).sum())
+        undefined += int(values.dropna(axis="columns", how="all").isna().any(axis=1).sum())
         steps += len(values)
     if len(epochs) > 1:
         raise BadInput(f"{label}: the seeds ended in different epochs: train them equally long.")
@@ -149,8 +151,21 @@ def _row(key: tuple[str, int, int, str], runs: list[Run], notes: list[str]) -> E
             f"{label}: {undefined} of {steps} batches had no correlation and are left out."
         )
     scores = np.stack(means)
-    estimates = tuple(estimate(scores[:, [j]], "seeds", 1.0) for j in range(len(MEASURES)))
-    return EstimatorRow(*key, tuple(runs), epochs.pop(), estimates)
+    for column, (_, _, title) in zip(scores.T, MEASURES, strict=True):
+        if np.isnan(column).any():
+            seeds = ", ".join(str(runs[i].seed) for i in np.flatnonzero(np.isnan(column)))
+            notes.append(
+                f"{label}: no {title}, which is undefined in every batch of seed {seeds}; a "
+                "correlation needs estimates that differ, and a history has them from its second "
+                "epoch on."
+            )
+    return EstimatorRow(*key, tuple(runs), epochs.pop(), tuple(map(_over_seeds, scores.T)))
+
+
+def _over_seeds(means: Floats) -> Estimate:
+    if np.isnan(means).any():
+        return NOTHING
+    return estimate(means[:, None], "seeds", 1.0)
 
 
 def _paper(paper: pd.DataFrame, row: EstimatorRow, metric: str) -> float:
