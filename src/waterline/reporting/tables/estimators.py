@@ -124,9 +124,10 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
 
 
 def last_full_epoch(metrics: pd.DataFrame) -> tuple[int, pd.DataFrame]:
-    """Return the number (from 0) and the rows of the last epoch with as many rows as another.
+    """Return the number (from 0) and the rows of the last epoch that no other outnumbers.
 
-    A run's only epoch counts as full.
+    A last epoch that is not complete is dropped: of 100,000 steps with 5,005 an epoch, the 20th
+    has 4,905 and the 19th is taken; of 100,100 steps, the 20th. A run's only epoch counts as full.
     """
     sizes = metrics.groupby("epoch").size()
     epoch = int(sizes.index[sizes == sizes.max()].max())
