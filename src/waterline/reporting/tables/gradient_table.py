@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 NOTES = (
     "Gradients of the losses of each method at the checkpoints of the cross-entropy runs, on the "
     "same batches; cosine with the gradient of cross-entropy over the full batch (SERA, Eq. 47).",
-    "Single sample: one sampling of the batch's rollouts, averaged over resamplings, bias and noise; "
+    "Single sample: one sampling of the batch's rollouts, averaged over resamplings; "
     "Mean of samples: that of the mean of the R resampled gradients, whose noise is divided by √R; "
     "Expected: that of the expected gradient in closed form, the bias alone: "
     "(1/B) Σ κ(p, N) ∇ log p over active prompts, for counts that do not depend on the batch's own "
