@@ -6,6 +6,10 @@ def test_labels_name_what_tells_rows_apart():
     assert Kind(method="ce").label == "Direct CE"
     assert Kind(n0=16, method="sera").label == "SERA, N₀ = 16"
     assert Kind(n0=16, method="sera", p_hat="history").label == "SERA, N₀ = 16, history"
+    assert Kind(n0=16, method="sera", p_hat="pilot").label == "SERA, N₀ = 16, pilot"
+    pilot = Kind(n0=16, method="sera_pilot", p_hat="pilot")
+    assert pilot.label == "SERA (pilot), N₀ = 16"
+    assert pilot.titled("SERA (pilot) − MaxRL") == "SERA (pilot) − MaxRL, N₀ = 16"
     assert Kind("", 16, "sera", "", "n0-16_u0-0.1").label == "SERA, N₀ = 16 (n0-16_u0-0.1)"
     assert Kind(n0=16, method="sera").titled("SERA − MaxRL") == "SERA − MaxRL, N₀ = 16"
 

@@ -38,7 +38,9 @@ class Kind(NamedTuple):
         """Return the label with ``name`` in the place of the method's."""
         first = f"{normalisation_label(self.normalisation)} " if self.normalisation else ""
         budget = [f"N₀ = {self.n0}"] if self.n0 is not None else []
-        named = ", ".join([first + name, *budget, *([self.p_hat] if self.p_hat else [])])
+        # Not where the method's own name says it.
+        estimate = [self.p_hat] if self.p_hat and not self.method.endswith(self.p_hat) else []
+        named = ", ".join([first + name, *budget, *estimate])
         return f"{named} ({self.settings})" if self.settings else named
 
     def without_settings(self) -> "Kind":

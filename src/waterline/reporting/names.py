@@ -13,6 +13,7 @@ METHOD_LABELS = {
     "dars_hw": "DARS-HW",
     "maxrl": "MaxRL",
     "sera": "SERA",
+    "sera_pilot": "SERA (pilot)",
 }
 NORMALISATION_LABELS = {
     "": "–",
