@@ -142,6 +142,26 @@ def test_every_table_and_figure_of_image_runs(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_terminal_shows_few_of_many_k_and_the_files_all(tmp_path):
+    for method in ("ce", "maxrl", "sera"):
+        write_run(tmp_path / "results", method)
+    written, text = ask(tmp_path, "table=2", width=80)
+    shown = "Shown: K = 1, K = 8, K = 128, K = 1024; the files have every column."
+    assert shown in text
+    assert {k for k in range(1025) if f"K = {k} " in text.split("Shown")[0] + " "} <= {
+        1, 8, 128, 1024,
+    }  # fmt: skip
+    ks = [2**i for i in range(11)]
+    header = "".join(f" K = {k} |" for k in ks)
+    assert written[0].read_text().count(header) == 3
+    assert "Shown:" not in written[0].read_text()
+    assert list(pd.read_csv(written[1]).k.unique()) == ks
+    _, text = ask(tmp_path, "table=2", "ks=[1,2,4,16,64,256,512]")
+    assert "Shown: K = 1, K = 4, K = 64, K = 512;" in text
+    _, text = ask(tmp_path, "table=2", "ks=[1,2,4,16,64,256]")
+    assert "Shown:" not in text
+
+
 def test_table3_stands_beside_the_papers(tmp_path):
     rows = estimates([0.0625, 0.0625], [0.5, 0.75])
     folder = {"experiment": "imagenet-paper", "rows": rows}

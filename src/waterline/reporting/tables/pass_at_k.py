@@ -1,6 +1,8 @@
 """A table of Pass@K: values with both intervals, differences, budgets."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import log2
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,9 @@ from waterline.reporting.scores import Estimate
 from waterline.reporting.tables.comparison import Comparison
 from waterline.reporting.tables.table import Section
 from waterline.reporting.tables.text import Grid, amount, difference_lines, value_lines
+
+BRIEF = (1, 8, 128, 1024)  # the K that a terminal shows, or those nearest to them, of more than …
+MANY = 6
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,14 @@ class PassAtKTable:
         for row, line in zip(self.rows, self.values, strict=True):
             theirs = None if paper is None else [_paper(paper, row, k) for k in self.ks]
             values += value_lines(row.label, line, paper=theirs)
-        found = [Section("Pass@K (%)", header, values)]
+        brief = [2 + j for j in _brief(self.ks)]
+        found = [Section("Pass@K (%)", header, values, brief=brief)]
         if deltas := [delta for delta in self.deltas if delta]:
-            found.append(Section("Differences (points)", header, _lines(deltas)))
+            found.append(Section("Differences (points)", header, _lines(deltas), brief=brief))
         if gaps := [gap for gap in self.gaps if gap]:
             name = method_label(gaps[0].other.method)
-            found.append(Section(f"Differences from {name} (points)", header, _lines(gaps)))
+            title = f"Differences from {name} (points)"
+            found.append(Section(title, header, _lines(gaps), brief=brief))
         return [*found, self._budgets()]
 
     def tidy(self) -> pd.DataFrame:
@@ -107,6 +114,13 @@ class PassAtKTable:
             "responses": int(row.answers.most) if counted else None,
             **{f"budget_{name}": value for name, value in asdict(self.budgets[i]).items()},
         }
+
+
+def _brief(ks: Sequence[int]) -> list[int]:
+    """The places in ``ks`` that a terminal shows, [] for all."""
+    if len(ks) <= MANY:
+        return []
+    return sorted({min(range(len(ks)), key=lambda j: abs(log2(ks[j] / k))) for k in BRIEF})
 
 
 def _lines(comparisons: list[Comparison]) -> Grid:

@@ -23,22 +23,31 @@ def markdown(table: Table, title: str, paper: pd.DataFrame | None = None) -> str
 def print_table(
     console: Console, table: Table, title: str, paper: pd.DataFrame | None = None
 ) -> None:
-    """Print the report; a section too wide for the terminal is split, as in the papers."""
+    """Print the report; a section too wide for the terminal is split, as in the papers.
+
+    Of a section with many columns only the brief ones are printed, and a line says so.
+    """
     console.print(f"\n[bold]{title}[/bold]")
     console.print(table.subtitle, highlight=False, markup=False)
+    brief: dict[str, None] = {}
     for section in table.sections(paper):
         for columns in _blocks(section, console.width):
             _print(console, section, columns)
+        brief |= dict.fromkeys(section.header[j] for j in section.brief)
+    if brief:
+        text = f"• Shown: {', '.join(brief)}; the files have every column."
+        console.print(text, highlight=False, markup=False)
     for note in table.notes:
         console.print(f"• {note}", highlight=False, markup=False)
 
 
 def _blocks(section: Section, width: int) -> Iterator[list[int]]:
-    fixed, count = section.fixed, len(section.header)
-    cell = 2 + max((len(text) for line in section.lines for text in line[fixed:]), default=0)
-    size = max(1, (width - LABEL_WIDTH) // cell) if fixed < count else count
-    for start in range(fixed, max(count, fixed + 1), size):
-        yield [*range(fixed), *range(start, min(start + size, count))]
+    fixed = section.fixed
+    numbers = list(section.brief) or list(range(fixed, len(section.header)))
+    cell = 2 + max((len(line[j]) for line in section.lines for j in numbers), default=0)
+    size = max(1, (width - LABEL_WIDTH) // cell)
+    for start in range(0, max(len(numbers), 1), size):
+        yield [*range(fixed), *numbers[start : start + size]]
 
 
 def _print(console: Console, section: Section, columns: list[int]) -> None:

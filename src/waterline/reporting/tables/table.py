@@ -16,12 +16,14 @@ class Section:
 
     The first ``fixed`` columns name a line; the others hold numbers, and a terminal that is too
     narrow gets them in blocks. A line whose first cell is empty belongs to the one above it.
+    ``brief`` holds the columns of numbers that a terminal shows where it does not show all.
     """
 
     title: str
     header: Sequence[str]
     lines: Grid
     fixed: int = 2
+    brief: Sequence[int] = ()
 
 
 class Table(Protocol):
