@@ -6,7 +6,7 @@ from waterline.reporting.names import method_label
 from waterline.reporting.rows import Row, table_rows
 from waterline.reporting.run import Run
 from waterline.reporting.scores import SEEDS_FOR_A_CLAIM, difference
-from waterline.reporting.tables.text import interval, signed, verdict
+from waterline.reporting.tables.text import interval, legible, signed, verdict
 from waterline.runs import BadInput
 
 
@@ -29,9 +29,10 @@ def compare(
     (a, left_a), (b, left_b) = _only(runs_a, split), _only(runs_b, split)
     delta = difference(a.answers, b.answers, k, estimator, f"{a.label} and {b.label}")
     names = f"{method_label(a.method)} − {method_label(b.method)}"
+    digits = legible(delta, 1)
     text = (
-        f"{names} at Pass@{k}: {signed(delta.value)} points "
-        f"{interval(delta.interval, sign=True)} ({delta.basis}): {verdict(delta)}"
+        f"{names} at Pass@{k}: {signed(delta.value, digits)} points "
+        f"{interval(delta.interval, True, digits)} ({delta.basis}): {verdict(delta)}"
     )
     if delta.seeds < SEEDS_FOR_A_CLAIM:
         text += f"; with {delta.seeds} seed{'s' * (delta.seeds > 1)}, about these checkpoints only"

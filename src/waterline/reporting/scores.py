@@ -10,6 +10,7 @@ from waterline.reporting.answers import Answers, paired
 
 Floats = NDArray[np.float64]
 SEEDS_FOR_A_CLAIM = 3
+RESOLUTION = 1e-5  # points: success probabilities come from networks in single precision, 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether ``interval`` lies on one side of zero."""
-        return self.interval[0] > 0 or self.interval[1] < 0
+        """Whether ``interval`` lies on one side of zero, by no less than RESOLUTION."""
+        return self.interval[0] >= RESOLUTION or self.interval[1] <= -RESOLUTION
 
 
 def estimate(scores: Floats, unit: str = "questions", scale: float = 100.0) -> Estimate:

@@ -40,6 +40,17 @@ def verdict(delta: Estimate) -> str:
     return "ahead" if delta.value > 0 else "behind"
 
 
+def legible(delta: Estimate, digits: int) -> int:
+    """Return the digits, at least ``digits``, at which a difference that counts is not zero.
+
+    Both the value and the bounds that the verdict rests on must show it.
+    """
+    least = min(map(abs, (delta.value, *delta.interval)))
+    if not delta.excludes_zero or least == 0 or round(least, digits) != 0:
+        return digits
+    return max(digits, math.ceil(-math.log10(least)))
+
+
 def value_lines(
     label: str, values: Sequence[Estimate], digits: int = 2, paper: Sequence[float] | None = None
 ) -> Grid:
@@ -54,11 +65,16 @@ def value_lines(
 
 
 def difference_lines(label: str, deltas: Sequence[Estimate], digits: int = 2) -> Grid:
-    """Return the lines of a difference, the last with the verdict at each column."""
+    """Return the lines of a difference, the last with the verdict at each column.
+
+    A difference that is ahead or behind has digits enough to show it.
+    """
     unit, basis = deltas[0].unit, deltas[0].basis
+    values = [signed(d.value, legible(d, digits)) for d in deltas]
+    bounds = [legible(d, digits - 1) for d in deltas]
     return [
-        [label, "difference", *(signed(d.value, digits) for d in deltas)],
-        ["", unit, *(interval(d.units, True, digits - 1) for d in deltas)],
-        ["", "runs", *(interval(d.runs, True, digits - 1) for d in deltas)],
+        [label, "difference", *values],
+        ["", unit, *(interval(d.units, True, n) for d, n in zip(deltas, bounds, strict=True))],
+        ["", "runs", *(interval(d.runs, True, n) for d, n in zip(deltas, bounds, strict=True))],
         ["", f"by {basis}", *(verdict(d) for d in deltas)],
     ]
