@@ -94,15 +94,16 @@ PLAIN = "policy.model._target_=training.tiny_images.plain"
 
 
 def write_folder(root: Path, classes: int = 3, each: int = 4, side: int = 40) -> Path:
-    """Image files in ``root``/{train,val}/<class>/, as ImageNet's."""
+    """Noisy images in ``root``/{train,val}/<class>/, as ImageNet's: each class has a colour."""
     rng = np.random.default_rng(0)
+    colours = rng.integers(0, 200, (classes, 3))
     for split in ("train", "val"):
         for name in range(classes):
             folder = root / split / f"n{name:08d}"
             folder.mkdir(parents=True)
             for i in range(each):
-                pixels = rng.integers(0, 256, (side, side + 5, 3), dtype=np.uint8)
-                Image.fromarray(pixels).save(folder / f"{split}_{i}.JPEG")
+                pixels = colours[name] + rng.integers(0, 56, (side, side + 5, 3))
+                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{split}_{i}.JPEG")
     return root
 
 
