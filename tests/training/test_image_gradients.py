@@ -1,6 +1,12 @@
 """Cosines to the gradient of cross-entropy: along a run, and at shared parameters."""
 
 import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -249,8 +255,14 @@ def test_comparing_leaves_the_running_statistics_alone():
 
 
 @pytest.fixture(scope="module")
-def cross_entropy(tmp_path_factory):
+def compared_once(tmp_path_factory):
     return run_images(tmp_path_factory.mktemp("ce"), "training.steps=4", method="ce")
+
+
+@pytest.fixture
+def cross_entropy(compared_once):
+    yield compared_once
+    shutil.rmtree(compared_once.root / "gradients", ignore_errors=True)
 
 
 def methods(*names):
@@ -284,27 +296,64 @@ def test_all_methods_meet_the_same_images_at_the_checkpoints_of_a_run(cross_entr
     assert found.query("kind == 'expected'")["cosine"].item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_comparison_is_made_once(cross_entropy):
+def test_a_comparison_is_made_once_and_keeps_to_its_settings(cross_entropy):
     arguments = {"checkpoints": [3], "batches": 1, "resamplings": 2}
     out = compare_run(cross_entropy.root, methods("maxrl"), **arguments)
-    first = tables(out)
     written = (out / "cosines.parquet").stat().st_mtime_ns
     compare_run(cross_entropy.root, methods("maxrl"), **arguments)
     assert (out / "cosines.parquet").stat().st_mtime_ns == written
-    compare_run(cross_entropy.root, methods("maxrl"), **arguments | {"resamplings": 3})
-    assert (out / "cosines.parquet").stat().st_mtime_ns != written
-    again = tables(compare_run(cross_entropy.root, methods("maxrl"), **arguments))
-    for a, b in zip(first, again, strict=True):
+    for other in ({"resamplings": 3}, {"checkpoints": [0, 3]}):
+        with pytest.raises(BadInput, match="with other settings"):
+            compare_run(cross_entropy.root, methods("maxrl"), **arguments | other)
+    with pytest.raises(BadInput, match="with other settings"):
+        compare_run(cross_entropy.root, methods("sera"), **arguments)
+    assert (out / "cosines.parquet").stat().st_mtime_ns == written
+
+
+def test_a_stopped_comparison_goes_on_with_the_checkpoint_that_it_was_at(cross_entropy):
+    arguments = {"batches": 2, "resamplings": 2}
+    whole = tables(compare_run(cross_entropy.root, methods("maxrl", "sera"), **arguments))
+    note = cross_entropy.root / "gradients" / "settings.json"
+    noted = json.loads(note.read_text())
+    assert noted["done"] == [0, 3, 4]
+    # Killed after the tables of the third were written and before the note was.
+    note.write_text(json.dumps(noted | {"done": [0, 3]}))
+    again = tables(compare_run(cross_entropy.root, methods("maxrl", "sera"), **arguments))
+    assert json.loads(note.read_text()) == noted
+    for a, b in zip(whole, again, strict=True):
         pd.testing.assert_frame_equal(a, b)
 
 
 def test_a_comparison_that_cannot_be_made_is_refused_in_one_sentence(cross_entropy, tmp_path):
     for root, arguments, said in [
         (tmp_path, {}, "holds no run"),
-        (cross_entropy.root, {"checkpoints": [2]}, r"no checkpoint 2.*\(0, 3, 4\)"),
+        (cross_entropy.root, {"checkpoints": [2]}, r"no checkpoint '2'.*\(0, 3, 4\)"),
         (cross_entropy.root, {"batches": 0}, "batches=0"),
         (cross_entropy.root, {"resamplings": 0}, "resamplings=0"),
     ]:
         with pytest.raises(BadInput, match=said) as caught:
             compare_run(root, methods("maxrl"), **arguments)
         assert "\n" not in str(caught.value)
+    for chosen in ([], methods("ce")):
+        with pytest.raises(BadInput, match="name at least one, and not ce"):
+            compare_run(cross_entropy.root, chosen)
+
+
+@pytest.mark.slow
+def test_mistyped_arguments_of_the_command_end_in_one_sentence(cross_entropy):
+    root = Path(__file__).parents[2]
+    for argument, said in [
+        ("n0=x", "n0=['x']: must be whole numbers"),
+        ("n_max_per_n0=0", "n_max_per_n0=[0]"),
+        ("methods=sero", "did you mean 'sera'"),
+        ("checkpoints=7", "no checkpoint '7'"),
+        ("threads=0", "threads=0"),
+    ]:
+        done = subprocess.run(
+            [sys.executable, "experiments/gradients.py", f"run={cross_entropy.root}", argument],
+            cwd=root, env=os.environ | {"PYTHONPATH": f"{root / 'src'}:{root / 'tests'}"},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 2, done.stderr
+        (line,) = done.stderr.strip().splitlines()
+        assert said in line
