@@ -72,7 +72,16 @@ def test_without_allocation_there_is_still_a_name():
 )
 def test_what_has_no_short_name_gets_a_hash(path, value):
     config = changed(path, value)
-    assert settings_name(config, DEFAULT) == f"n0-16_nmax-64_{identity(config)[:8]}"
+    assert re.fullmatch(r"n0-16_nmax-64_[0-9a-f]{8}", settings_name(config, DEFAULT))
+
+
+def test_a_hash_does_not_know_settings_that_follow_the_seed():
+    def name(seed):
+        with_model = {"policy": {"seed": seed}, "seed": seed}
+        config = changed("losses._target_", "runs.pieces.Anything") | with_model
+        return settings_name(config, DEFAULT | with_model)
+
+    assert name(0) == name(1) != settings_name(DEFAULT, DEFAULT)
 
 
 values = (

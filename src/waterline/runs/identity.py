@@ -63,7 +63,12 @@ def identity(config: Mapping[str, Any], ignored: Collection[str] = IGNORED) -> s
 
     Neither the order of keys nor the spelling of numbers (1 or 1.0) matters.
     """
-    text = json.dumps(read_settings(config, ignored), sort_keys=True, separators=(",", ":"))
+    return settings_hash(read_settings(config, ignored))
+
+
+def settings_hash(settings: Mapping[str, Any]) -> str:
+    """12 hexadecimal digits of plain settings, whatever the order of their keys."""
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from waterline.runs.identity import IGNORED, identity, leaves, read_settings
+from waterline.runs.identity import IGNORED, leaves, read_settings, settings_hash
 from waterline.runs.targets import TARGET
 
 LONGEST = 80
@@ -23,7 +23,7 @@ def settings_name(
     other setting read that deviates from ``default``, in the order of their paths. The key is the
     end of the path, as long as it takes to be unique. Where a value has no short spelling of its
     own, a piece was exchanged, or the name would exceed 80 characters, the deviations are
-    written as the first 8 digits of :func:`identity` instead.
+    written as 8 digits of their hash instead, which no setting that follows the seed enters.
 
     Args:
         config: The resolved configuration.
@@ -46,7 +46,8 @@ def settings_name(
     name = _join([*always, *deviating], here, keys)
     if name is not None and len(name) <= LONGEST:
         return name or "default"
-    short = identity(config, ignored)[:8]
+    told = {path: [path in here, here.get(path)] for path in (*always, *deviating)}
+    short = settings_hash(told)[:8]
     base = _join(always, here, keys)
     return f"{base}_{short}" if base and len(base) + 1 + len(short) <= LONGEST else short
 
