@@ -121,6 +121,10 @@ def _quieten() -> None:
     """Lightning tells of devices, tips and the end of each fit; deprecations are not the user's."""
     for library in ("pytorch_lightning", "lightning_fabric", "lightning"):
         logging.getLogger(library).setLevel(logging.WARNING)
-    # The last: a run whose steps are all done and that ended before it could say so.
-    for message in (".*`srun` command.*", ".*treespec.*deprecated.*", ".*across ranks is zero.*"):
+    for message in (
+        ".*`srun` command.*",
+        ".*treespec.*deprecated.*",
+        ".*across ranks is zero.*",  # all steps are done, but the run ended before it could say so
+        ".*in eval mode at the start.*",  # BatchNorm that is frozen, as asked
+    ):
         warnings.filterwarnings("ignore", message=message)
