@@ -85,4 +85,6 @@ class PilotWaterlineAllocator:
         weights = response_weights(totals, active, budget / batch, self.correct)
         pilot = np.full(batch, self.m, dtype=np.int64)
         further = np.where(active, totals - self.m, 0)
-        return Plan(further, weights, active, water_level=level, uniform=False, earlier=pilot)
+        return Plan(
+            further, weights, active, water_level=level, uniform=False, earlier=pilot, p_hat=p
+        )

@@ -19,6 +19,8 @@ class Plan:
         uniform: whether every prompt got the same share because nothing better was asked for
             or known.
         earlier: (B,) int64, what earlier rounds of the same batch sampled; None in the first.
+        p_hat: (B,) float64, the success estimates that the allocator has made itself; None where
+            it goes by those of the request.
     """
 
     counts: NDArray[np.int64]
@@ -27,6 +29,7 @@ class Plan:
     water_level: float
     uniform: bool
     earlier: NDArray[np.int64] | None = None
+    p_hat: NDArray[np.float64] | None = None
 
     @property
     def totals(self) -> NDArray[np.int64]:

@@ -76,6 +76,8 @@ def run_step(
         further = pieces.allocator.next(Outcomes(trials=trials, successes=successes))
         clock.lap("allocate")
 
+    if plan.p_hat is not None:
+        p_hat, known = plan.p_hat, np.ones_like(known)
     advantage = pieces.advantage(torch.from_numpy(leaves.reward), torch.from_numpy(leaves.group))
     weight = torch.from_numpy(plan.weights[row])
     length = torch.tensor([rollouts.model_length(n) for n in leaves.node.tolist()])

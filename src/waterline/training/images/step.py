@@ -13,7 +13,7 @@ from torch import Tensor
 from waterline.allocation import Allocator, Outcomes, Plan, Request
 from waterline.losses import CrossEntropy, PolicyLoss, label_weights
 from waterline.rollouts import Labels, LabelSampler
-from waterline.success import Oracle, SuccessEstimate, pilot_estimate
+from waterline.success import Oracle, SuccessEstimate
 from waterline.training.clock import Clock
 from waterline.training.images.batches import StepImages
 from waterline.training.ranks import Ranks
@@ -120,11 +120,10 @@ def run_image_step(
             successes[rows] += found
         clock.lap("verify")
         further = pieces.allocator.next(Outcomes(trials=trials, successes=successes))
-        if further is not None:  # a pilot of as many rollouts for each: its estimate is used
-            p_hat = pilot_estimate(successes, int(trials[0]))
-            known = np.ones_like(known)
         clock.lap("allocate")
 
+    if plan.p_hat is not None:
+        p_hat, known = plan.p_hat, np.ones_like(known)
     if isinstance(pieces.loss, CrossEntropy):
         weights, signal = pieces.loss.weights(torch.from_numpy(labels), log_probs.shape[1]), True
         denominator = float(len(batch.ids))
