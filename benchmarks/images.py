@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from waterline.runs import build
-from waterline.training.configuration import plain
+from waterline.launch.configuration import plain
 from waterline.training.run import train
 
 Seconds = np.ndarray  # wall, and CPU of this process: the second does not see busy neighbours

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from waterline.launch.job_watch import JobWatch
+from waterline.launch.jobs import Command, run_local
 from waterline.reporting import compare, load_runs, pass_at_k_table, print_table
 from waterline.reporting.figures import figure3, save
 from waterline.runs import sentence_errors
-from waterline.training.job_watch import JobWatch
-from waterline.training.jobs import Command, run_local
 
 KS = [1, 8, 32, 64]
 COMMON = ("experiments/train.py", "experiment=maze/demo")

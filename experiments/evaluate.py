@@ -7,10 +7,10 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from waterline.evaluation import CountsStore
+from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import plain
 from waterline.reporting import print_counts, print_probabilities
 from waterline.runs import BadInput
-from waterline.training.commands import job, run_command
-from waterline.training.configuration import plain
 from waterline.training.evaluate_run import evaluate_run
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

@@ -5,8 +5,8 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from waterline.training.commands import job, run_command
-from waterline.training.configuration import method_configs, plain
+from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import method_configs, plain
 from waterline.training.images.compare_run import compare_run
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

@@ -10,8 +10,8 @@ import hydra
 from omegaconf import DictConfig
 from rich.console import Console
 
+from waterline.launch.commands import job, run_command
 from waterline.reporting import report
-from waterline.training.commands import job, run_command
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 

@@ -10,10 +10,10 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
+from waterline.launch.commands import job, run_command
+from waterline.launch.job_watch import JobWatch
+from waterline.launch.jobs import Command, run_local, run_slurm
 from waterline.runs import BadInput
-from waterline.training.commands import job, run_command
-from waterline.training.job_watch import JobWatch
-from waterline.training.jobs import Command, run_local, run_slurm
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 console = Console()

@@ -5,9 +5,9 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
+from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import STAGES, default_config, plain
 from waterline.runs import unknown_name
-from waterline.training.commands import job, run_command
-from waterline.training.configuration import STAGES, default_config, plain
 from waterline.training.ranks import is_first_process
 from waterline.training.run import train, train_base
 

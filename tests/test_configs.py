@@ -14,10 +14,10 @@ from waterline.allocation import Outcomes, Request
 from waterline.losses import CrossEntropy
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, build, identity, read_metrics
+from waterline.runs.naming import run_folder
 from waterline.success import Oracle
 from waterline.training.assemble import build_policy, build_task, check_settings
 from waterline.training.images.assemble import build_image_stage, build_pieces
-from waterline.training.naming import run_folder
 from waterline.training.run import train
 
 

@@ -24,6 +24,8 @@ LINE = [
 ]
 # Beside the line, and what each pure room may use besides the standard library and itself.
 RUNS = "runs"
+# Starts and watches jobs: it may use every room, and no room may use it.
+LAUNCH = "launch"
 PURE = {"success": "numpy", "allocation": "numpy", "advantages": "torch", "losses": "torch"}
 ESTIMATORS = ("pass_at_k", "best_at_k_bootstrap", "paired_bootstrap")
 LIGHTNING = {"pytorch_lightning", "lightning", "lightning_fabric"}
@@ -54,12 +56,14 @@ def violations(code: str, room: str, module: str) -> list[str]:
                 wrong.append(f"{name}: only training knows Lightning")
             elif room in PURE and foreign and top != PURE[room]:
                 wrong.append(f"{name}: {room} needs {PURE[room]} alone")
-            elif room == RUNS and foreign and top != "numpy":
-                wrong.append(f"{name}: runs needs NumPy alone")
+            elif room == RUNS and foreign and top not in ("numpy", "yaml"):
+                wrong.append(f"{name}: runs needs NumPy and PyYAML alone")
         elif other not in (room, "__version__"):
             if room in PURE or room == RUNS:
                 wrong.append(f"{name}: {room} imports no other room")
-            elif other != RUNS and LINE.index(other) > LINE.index(room):
+            elif room != LAUNCH and other == LAUNCH:
+                wrong.append(f"{name}: no room starts jobs")
+            elif room != LAUNCH and other != RUNS and LINE.index(other) > LINE.index(room):
                 wrong.append(f"{name}: {other} is below {room}")
     return wrong
 
@@ -74,14 +78,14 @@ def dotted(path: Path) -> str:
 
 def test_every_folder_has_its_place_in_the_line():
     folders = {path.name for path in SOURCE.iterdir() if any(path.glob("*.py"))}
-    assert folders == {*LINE, RUNS}
+    assert folders == {*LINE, RUNS, LAUNCH}
 
 
 def test_the_package_imports_none_of_its_rooms():
     assert list(imports((SOURCE / "__init__.py").read_text(), "waterline.__init__")) == []
 
 
-@pytest.mark.parametrize("room", [*LINE, RUNS])
+@pytest.mark.parametrize("room", [*LINE, RUNS, LAUNCH])
 def test_a_room_imports_only_what_it_may(room):
     wrong = [
         f"{path.relative_to(SOURCE)} imports {violation}"
@@ -127,6 +131,8 @@ def test_the_estimators_need_numpy_alone(name):
         ("success", "from waterline.allocation import Plan"),
         ("runs", "from waterline.tasks import Prompt"),
         ("runs", "import torch"),
+        ("training", "from waterline.launch.jobs import run_local"),
+        ("launch", "import pytorch_lightning"),
     ],
 )
 def test_the_rules_see_a_violation(room, code):

@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
+from waterline.launch.job_watch import JobWatch, label
+from waterline.launch.jobs import run_local
 from waterline.runs import BadInput
-from waterline.training.job_watch import JobWatch, label
-from waterline.training.jobs import run_local
 
 
 def script(tmp_path, name: str, body: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from waterline.training.jobs import SlurmJob
+from waterline.launch.jobs import SlurmJob
 
 submitit = pytest.importorskip("submitit")
 

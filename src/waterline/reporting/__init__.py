@@ -4,7 +4,6 @@ from waterline.reporting.command import report
 from waterline.reporting.compare import compare
 from waterline.reporting.evaluation_table import print_counts, print_probabilities
 from waterline.reporting.gradients import SharedGradients, shared_gradients
-from waterline.reporting.metrics import METRICS, Metric, glossary, metric
 from waterline.reporting.readers import finished, load_runs
 from waterline.reporting.run import Run
 from waterline.reporting.tables import (
@@ -17,6 +16,7 @@ from waterline.reporting.tables import (
     pass_at_k_table,
     print_table,
 )
+from waterline.runs.metrics import METRICS, Metric, glossary, metric
 
 __all__ = [
     "METRICS",

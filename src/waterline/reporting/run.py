@@ -76,7 +76,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """``metrics.jsonl``: one row a step, columns as in ``waterline.reporting.metrics``."""
+        """``metrics.jsonl``: one row a step, columns as in ``waterline.runs.metrics``."""
         rows = read_metrics(self.path / "metrics.jsonl")
         return pd.DataFrame(rows) if rows else pd.DataFrame({"step": pd.Series(dtype="int64")})
 

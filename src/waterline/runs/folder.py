@@ -147,3 +147,19 @@ class RunFolder:
         handler = logging.FileHandler(self.log, encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         return handler
+
+    def read_config(self) -> dict[str, Any]:
+        """The resolved configuration that the run was made with.
+
+        Raises:
+            BadInput: The folder holds no run.
+        """
+        if not self.config.exists():
+            raise BadInput(
+                f"{self.root} holds no run: name a folder with a config.yaml, as in run=…."
+            )
+        # Imported here, since the folder of a run is also read where no YAML is installed.
+        import yaml
+
+        config: dict[str, Any] = yaml.safe_load(self.config.read_text())
+        return config

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from torch import nn
 
 from waterline.runs import BadInput, atomic_write
@@ -57,19 +56,6 @@ class Checkpoints:
     def resume_state(self) -> dict[str, Any] | None:
         """What ``last.pt`` holds, None when the run never reached a checkpoint."""
         return load_checkpoint(self.last) if self.last.exists() else None
-
-
-def run_config(root: str | Path) -> dict[str, Any]:
-    """The configuration that the run in the folder ``root`` was made with.
-
-    Raises:
-        BadInput: The folder holds no run.
-    """
-    file = Path(root) / "config.yaml"
-    if not file.exists():
-        raise BadInput(f"{root} holds no run: name a folder with a config.yaml, as in run=….")
-    config: dict[str, Any] = yaml.safe_load(file.read_text())
-    return config
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from waterline.evaluation import CountsStore, EvaluationSettings, ProbabilitySto
 from waterline.runs import RunFolder, as_bad_input, build
 from waterline.tasks.images import ImageTask
 from waterline.training.assemble import build_policy, build_task, device_of, set_threads
-from waterline.training.checkpoints import Checkpoints, load_checkpoint, run_config
+from waterline.training.checkpoints import Checkpoints, load_checkpoint
 from waterline.training.images.assemble import build_classifier, require_image_split
 from waterline.training.images.evaluate import evaluate_images
 from waterline.training.ranks import Ranks
@@ -40,7 +40,7 @@ def evaluate_run(
         BadInput: The folder holds no run, or the run no such checkpoint.
     """
     folder = RunFolder(root)
-    config = run_config(folder.root)
+    config = folder.read_config()
     path = Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     with as_bad_input():

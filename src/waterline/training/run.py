@@ -14,6 +14,7 @@ import pytorch_lightning as pl
 import yaml
 
 from waterline.runs import BadInput, FolderBusy, RunFolder, State, build, identity
+from waterline.runs.naming import base_folder, run_folder, supervised_config
 from waterline.runs.seeds import stream_key
 from waterline.tasks.images import ImageTask
 from waterline.tasks.task import Task
@@ -30,7 +31,6 @@ from waterline.training.evaluations import Evaluation, exact_evaluation, sampled
 from waterline.training.images.assemble import build_image_stage
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
-from waterline.training.naming import base_folder, run_folder, supervised_config
 from waterline.training.non_finite import NonFinite
 from waterline.training.ranks import is_first_process
 from waterline.training.saved_batch import save_batch

@@ -15,10 +15,10 @@ from waterline.reporting.figures.pass_at_k_panels import (
 from waterline.reporting.figures.series import by_kind, centred_mean, metric_series
 from waterline.reporting.figures.style import RC, budget_styles, draw_seeds, legend
 from waterline.reporting.kinds import Kind
-from waterline.reporting.metrics import metric
 from waterline.reporting.rows import table_rows
 from waterline.reporting.run import Run
 from waterline.runs import BadInput
+from waterline.runs.metrics import metric
 
 COSINE = "grad/cosine_ce"
 WINDOW = 5  # measurements, as in SERA's Figure 2

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from waterline.reporting.figures.series import by_kind, metric_series, trailing_mean
 from waterline.reporting.figures.style import RC, draw_seeds, legend, style
-from waterline.reporting.metrics import metric
 from waterline.reporting.names import NORMALISATION_LABELS, normalisation_label, rank
 from waterline.reporting.run import Run
+from waterline.runs.metrics import metric
 
 WINDOW = 50  # trailing steps, as in SERA's Figure 15
 NOTE = (

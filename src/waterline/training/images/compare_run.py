@@ -11,7 +11,7 @@ from waterline.losses import CrossEntropy
 from waterline.runs import BadInput, RunFolder, identity
 from waterline.tasks.images import ImageTask
 from waterline.training.assemble import build_task, device_of, set_threads
-from waterline.training.checkpoints import Checkpoints, run_config
+from waterline.training.checkpoints import Checkpoints
 from waterline.training.images.assemble import build_classifier, build_pieces
 from waterline.training.images.batches import StepBatches
 from waterline.training.images.gradient_tables import GradientTables
@@ -45,7 +45,8 @@ def compare_run(
     Raises:
         BadInput: The folder holds no run on images, no such checkpoint, or another comparison.
     """
-    folder, config = RunFolder(root), run_config(root)
+    folder = RunFolder(root)
+    config = folder.read_config()
     for name, value in (("batches", batches), ("resamplings", resamplings)):
         if not isinstance(value, int) or value < 1:
             raise BadInput(f"{name}={value}: must be a whole number of at least 1.")

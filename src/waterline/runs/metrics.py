@@ -210,7 +210,7 @@ def metric(name: str) -> Metric:
     key = re.sub(r"^eval/pass@\d+$", "eval/pass@{K}", name)
     if key not in METRICS:
         raise BadInput(
-            f"Metric '{name}' is not documented in waterline.reporting.metrics: add a row there "
+            f"Metric '{name}' is not documented in waterline.runs.metrics: add a row there "
             "or use one of its names."
         )
     return METRICS[key]

@@ -10,7 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from waterline.training.jobs import Command
+from waterline.launch.jobs import Command
 
 _DONE_OF = re.compile(r"(?:step (\d+)/(\d+)|(\d+) of (\d+) (?:prompts|checkpoints))")
 

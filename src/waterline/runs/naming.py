@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from waterline.runs import RunFolder, settings_name
+from waterline.runs.folder import RunFolder
+from waterline.runs.settings_name import settings_name
 
 Config = Mapping[str, Any]
 # What a supervised run reads; it serves all methods of an experiment and seed.

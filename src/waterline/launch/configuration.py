@@ -10,8 +10,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from waterline.runs import BadInput, unknown_name
-from waterline.training.checkpoints import run_config
+from waterline.runs import BadInput, RunFolder, unknown_name
 
 STAGES = ("base", "reinforcement")
 
@@ -47,7 +46,7 @@ def method_configs(
     Raises:
         BadInput: The folder holds no run, or a method or number is none.
     """
-    config = run_config(run)
+    config = RunFolder(run).read_config()
     for name, values in (("n0", budgets or ()), ("n_max_per_n0", [n_max_per_n0])):
         if any(not isinstance(value, int) or value < 1 for value in values):
             raise BadInput(f"{name}={values}: must be whole numbers of at least 1.")

@@ -1,0 +1,1 @@
+"""Starting and watching jobs: commands, local processes, Slurm. Nothing of the line imports it."""
