@@ -2,7 +2,7 @@ import pytest
 
 from waterline.rewards.answer import find_answer, find_choice, find_list
 from waterline.rewards.latex import boxes, plain_words
-from waterline.rewards.refusal import is_hostile
+from waterline.rewards.math import is_hostile
 
 
 @pytest.mark.parametrize(

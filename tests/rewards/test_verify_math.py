@@ -11,8 +11,7 @@ import pytest
 
 from shared_data import shared_rows
 from waterline.rewards import Verdict, verify_math, verify_math_many
-from waterline.rewards.worker import Worker, WorkerFailed
-from waterline.rewards.worker_pool import WorkerPool
+from waterline.rewards.workers import Worker, WorkerFailed, WorkerPool
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 
@@ -223,9 +222,9 @@ def test_workers_end_with_their_parent(library: None, tmp_path: Path) -> None:
     code = (
         "import os, signal\n"
         "from waterline.rewards import verify_math as v\n"
-        "from waterline.rewards.verify_math import _default_pool\n"
+        "from waterline.rewards.math import _pool\n"
         "v(r'\\boxed{\\sqrt{12}}', r'2\\sqrt{3}')\n"
-        "print(*(w.pid for w in _default_pool()._all), flush=True)\n"
+        "print(*(w.pid for w in _pool._all), flush=True)\n"
     )
     for ending in ("", "os.kill(os.getpid(), signal.SIGKILL)\n"):
         done = subprocess.run(

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from shared_data import shared_rows
-from waterline.rewards import Verdict, verify_maze
+from waterline.rewards import verify_maze
 from waterline.tasks import MazeTask
 from waterline.tasks.maze import prim_maze
 
@@ -18,8 +18,6 @@ def test_true_only_for_a_walk_to_the_goal() -> None:
             assert verify_maze(right.replace(" DONE", ""), sequence) is False
             assert verify_maze("PATH" + right, sequence) is False
             assert verify_maze("DONE", sequence) is False
-        [verdict] = task.verify([prompt], [right])
-        assert Verdict(verdict) is Verdict.correct
 
 
 def test_the_original_answers() -> None:
@@ -43,8 +41,3 @@ def test_thousands_a_second() -> None:
 def test_no_maze_is_an_error() -> None:
     with pytest.raises(ValueError, match="no GRID_START"):
         verify_maze("DONE", "")
-
-
-def test_only_correct_is_rewarded() -> None:
-    assert [v.reward for v in Verdict] == [1.0, 0.0, 0.0, 0.0, 0.0]
-    assert list(Verdict) == ["correct", "wrong", "unparseable", "timeout", "error"]

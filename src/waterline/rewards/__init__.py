@@ -1,7 +1,20 @@
-"""Responses in; verdicts, and from them rewards, out."""
+"""Responses in; success, reward and verdict of each out."""
 
-from waterline.rewards.maze import verify_maze
-from waterline.rewards.verdict import Verdict
-from waterline.rewards.verify_math import MathVerdict, verify_math, verify_math_many
+from waterline.rewards.label import LabelVerifier
+from waterline.rewards.math import MathVerdict, MathVerifier, verify_math, verify_math_many
+from waterline.rewards.maze import MazeVerifier, verify_maze
+from waterline.rewards.verifier import Judgement, Verdict, Verifier, judgement
 
-__all__ = ["MathVerdict", "Verdict", "verify_math", "verify_math_many", "verify_maze"]
+__all__ = [
+    "Judgement",
+    "LabelVerifier",
+    "MathVerdict",
+    "MathVerifier",
+    "MazeVerifier",
+    "Verdict",
+    "Verifier",
+    "judgement",
+    "verify_math",
+    "verify_math_many",
+    "verify_maze",
+]

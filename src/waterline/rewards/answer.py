@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from waterline.rewards.exact import SPELLED_UNITS
 from waterline.rewards.latex import boxes
-from waterline.rewards.units import SPELLED_UNITS
 
 _TAIL = 4_000
 _MARKED_TAIL = 40_000

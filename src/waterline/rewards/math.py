@@ -1,25 +1,34 @@
 """Whether a response gives the right answer to a mathematical question."""
 
+from __future__ import annotations
+
 import os
 import re
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from waterline.rewards.answer import Candidate, find_answer, find_choice, find_list, is_bare
 from waterline.rewards.exact import exact_number, read_numbers, same_number
 from waterline.rewards.latex import boxes, plain_words, simplify
-from waterline.rewards.refusal import MAX_LENGTH, is_hostile
-from waterline.rewards.verdict import Verdict
-from waterline.rewards.worker_pool import WorkerPool
+from waterline.rewards.verifier import Judgement, Verdict, judgement
+from waterline.rewards.workers import WorkerPool
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MAX_LENGTH = 300
+_MAX_DIGITS = 80
+_MAX_EXPONENT = 1_000
 _DOTS = re.compile(r"\\[ldc]?dots(?![a-zA-Z])|\.\.\.|…")
 _DELIMITER = re.compile(r"(?<!\\)(?:\$|\\[(\[])|####")
 _FUNCTION = re.compile(r"(?<![\\a-zA-Z])(exp|sqrt|sin|cos|tan|log|ln)(?=\s*\()")
-_pool: WorkerPool | None = None
-_pool_lock = threading.Lock()
+# No process is started before an answer needs one, nor is one inherited by a forked child.
+_workers = min(4, os.cpu_count() or 1)
+_pool = WorkerPool(_workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +37,6 @@ class MathVerdict:
 
     verdict: Verdict
     extracted: str | None
-
-
-def default_workers() -> int:
-    """How many workers verify at once: one for each processor, up to 4."""
-    return min(4, os.cpu_count() or 1)
-
-
-def _default_pool() -> WorkerPool:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = WorkerPool(default_workers())
-        return _pool
-
-
-def _are_texts(*values: object) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 @lru_cache(maxsize=65_536)
@@ -80,7 +72,8 @@ def verify_math(response: str, gold: str) -> MathVerdict:
     where Math-Verify accepts wrong answers (tiny numbers, mixed numbers, other units or bases,
     enumerations with dots), and takes one candidate where Math-Verify may try several.
     """
-    expected = _read_gold(gold) if _are_texts(response, gold) else ""
+    texts = isinstance(response, str) and isinstance(gold, str)
+    expected = _read_gold(gold) if texts else ""
     if not expected:
         return MathVerdict(Verdict.error, None)
     choice = re.fullmatch(r"\(?([A-Z])\)?", plain_words(expected))
@@ -92,23 +85,37 @@ def verify_math(response: str, gold: str) -> MathVerdict:
         return MathVerdict(Verdict.correct if letter == choice[1] else Verdict.wrong, letter)
     if found is None:
         return MathVerdict(Verdict.unparseable, None)
-    return MathVerdict(_judge(expected, found), found.text[:MAX_LENGTH])
+    return MathVerdict(_judge(expected, found), found.text[:_MAX_LENGTH])
 
 
 def verify_math_many(responses: Sequence[str], golds: Sequence[str]) -> list[MathVerdict]:
-    """``verify_math`` for each response and the gold answer beside it, several at once."""
-    with ThreadPoolExecutor(default_workers()) as threads:
-        return list(threads.map(verify_math, responses, golds, chunksize=16))
+    """``verify_math`` for each response and the gold answer of the same index, several at once.
+
+    Raises ValueError when there are not as many responses as gold answers.
+    """
+    pairs = zip(responses, golds, strict=True)
+    # Threads suffice: they wait for the workers, which are processes.
+    with ThreadPoolExecutor(_workers) as threads:
+        return list(threads.map(lambda pair: verify_math(*pair), pairs))
+
+
+class MathVerifier:
+    """Judges answers to mathematical questions: see ``verify_math``."""
+
+    def __call__(
+        self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]
+    ) -> Judgement:
+        """``answers`` are gold answers. A cut-off response counts if its answer was given."""
+        return judgement([v.verdict for v in verify_math_many(responses, answers)])
 
 
 def _judge(expected: str, found: Candidate) -> Verdict:
-    if len(found.text) > MAX_LENGTH:
+    if len(found.text) > _MAX_LENGTH:
         return Verdict.unparseable
     gold, answer = read_numbers(expected, found.text)
     if gold and answer:
         return Verdict.correct if same_number(gold, answer) else Verdict.wrong
-    same = plain_words(expected) == plain_words(found.text)
-    if same:
+    if plain_words(expected) == plain_words(found.text):
         return Verdict.correct
     if is_hostile(simplify(found.text)):
         return Verdict.unparseable
@@ -117,15 +124,44 @@ def _judge(expected: str, found: Candidate) -> Verdict:
     if gold and gold.base:
         return Verdict.wrong  # Math-Verify would ignore the base
     return Verdict(
-        _default_pool().ask(
-            _for_math_verify(expected, found.text), _for_math_verify(found.text, expected)
-        )
+        _pool.ask(_for_math_verify(expected, found.text), _for_math_verify(found.text, expected))
     )
 
 
 def _for_math_verify(text: str, other: str) -> str:
     text = _FUNCTION.sub(r"\\\1", simplify(text))
-    # An angle in degrees beside one in radians is converted; elsewhere the sign is a unit.
+    # Degrees are converted where the other answer is in radians; elsewhere the sign is a unit.
     if "°" in text:
         text = text.replace("°", r"\cdot\frac{\pi}{180}" if r"\pi" in simplify(other) else "")
     return r"\boxed{" + text.replace("%", r"\%") + "}"
+
+
+def is_hostile(text: str) -> bool:
+    r"""Whether computing with ``text`` could take unbounded time or memory.
+
+    More than 300 characters or 80 digits; a factorial; a power within an exponent or a limit (as in
+    towers, and in sums up to 10⁹); an exponent or limit of more than 1,000; brackets nested more
+    than 12 deep.
+    """
+    if len(text) > _MAX_LENGTH or sum(c.isdigit() for c in text) > _MAX_DIGITS:
+        return True
+    if "\0" in text or re.search(r"(?<![\\!])!(?!=)|\\(?:bmod|pmod|mod)(?![a-zA-Z])", text):
+        return True
+    raised: list[bool] = []  # for each open bracket, whether it is an exponent
+    powers = 0
+    for i, c in enumerate(text):
+        if c in "{([":
+            raised.append(bool(re.search(r"(?:\^|\*\*)\s*$", text[:i])))
+            if len(raised) > 12:
+                return True
+        elif c in "})]":
+            if raised:
+                raised.pop()
+        elif c == "^" or text.startswith("**", i):
+            if any(raised) or re.search(r"(?:\^|\*\*)\s*[-+]?(?:\w|\\[a-zA-Z]+)\s*$", text[:i]):
+                return True
+            powers += 1
+    if powers > 24:
+        return True
+    exponents = re.findall(r"(?:\^|\*\*|(?<=\d)[eE])\s*[{(]?\s*[-+]?([\d,]+)", text)
+    return any(int(e.replace(",", "") or 0) > _MAX_EXPONENT for e in exponents)
