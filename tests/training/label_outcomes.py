@@ -18,7 +18,7 @@ from waterline.success import Oracle
 from waterline.tasks.images import Images
 from waterline.training.images.batches import StepImages
 from waterline.training.images.step import ImagePieces, ImageRecord, run_image_step
-from waterline.training.ranks import Ranks
+from waterline.rollouts.ranks import Ranks
 
 CLASSES = 3
 IDS, LABELS = np.array([70, -3, 41]), np.array([1, 0, 2])

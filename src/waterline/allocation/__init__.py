@@ -5,7 +5,13 @@ from waterline.allocation.fidelity import fidelity, mixed_probability
 from waterline.allocation.none import NoRollouts
 from waterline.allocation.pilot import PilotWaterlineAllocator
 from waterline.allocation.plan import Plan
-from waterline.allocation.rounds import Allocator, OneShotAllocator, Outcomes, Request
+from waterline.allocation.rounds import (
+    Allocator,
+    OneShotAllocator,
+    Outcomes,
+    Request,
+    RoundsAllocator,
+)
 from waterline.allocation.uniform import UniformAllocator
 from waterline.allocation.waterline import WaterlineAllocator
 
@@ -17,6 +23,7 @@ __all__ = [
     "PilotWaterlineAllocator",
     "Plan",
     "Request",
+    "RoundsAllocator",
     "UniformAllocator",
     "WaterlineAllocator",
     "bounded_counts",

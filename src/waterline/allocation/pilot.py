@@ -14,11 +14,11 @@ from waterline.allocation.checks import (
     whole,
 )
 from waterline.allocation.plan import Plan, response_weights
-from waterline.allocation.rounds import Outcomes, Request
+from waterline.allocation.rounds import Outcomes, Request, RoundsAllocator
 from waterline.allocation.search import prefix_search
 
 
-class PilotWaterlineAllocator:
+class PilotWaterlineAllocator(RoundsAllocator):
     """Two rounds: m rollouts of all B prompts, then the rest by the waterline (SERA, E.1).
 
     After the pilot, p̂ = clip(K/m, 1/16, 15/16) from K successes. The pilots of dropped prompts
@@ -42,7 +42,7 @@ class PilotWaterlineAllocator:
         ValueError: arguments, a budget or outcomes that do not fit.
     """
 
-    fixed_budget: ClassVar[bool] = True
+    estimates: ClassVar[str] = "pilot"
 
     def __init__(self, m: int = 8, n_max: int = 64, u0: float = 0.05, correct: bool = True) -> None:
         self.m = whole("m", m, 2)

@@ -21,6 +21,8 @@ class Plan:
         earlier: (B,) int64, what earlier rounds of the same batch sampled; None in the first.
         p_hat: (B,) float64, the success estimates that the allocator has made itself; None where
             it goes by those of the request.
+        further: how many candidate prompts to add to the batch after this round, as far as the
+            training set has them. The next plan then has a row for each of them, at the end.
     """
 
     counts: NDArray[np.int64]
@@ -30,6 +32,7 @@ class Plan:
     uniform: bool
     earlier: NDArray[np.int64] | None = None
     p_hat: NDArray[np.float64] | None = None
+    further: int = 0
 
     @property
     def totals(self) -> NDArray[np.int64]:

@@ -1,8 +1,9 @@
 """The protocol of allocators: they run in rounds."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,9 @@ class Request:
         n0: mean rollouts per prompt; the budget is M = B·n0.
         budget: M itself, in place of B·n0.
         lower: (B,) lower bounds of the counts of active prompts.
+        past_trials, past_successes: (B,) float64 responses and successes of earlier epochs, as far
+            as they still count; None where the success estimate keeps none.
+        progress: share of the run's steps that are done, in [0, 1).
     """
 
     p: NDArray[np.float64]
@@ -27,14 +31,27 @@ class Request:
     n0: int
     budget: int | None = None
     lower: NDArray[np.int64] | None = None
+    past_trials: NDArray[np.float64] | None = None
+    past_successes: NDArray[np.float64] | None = None
+    progress: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """What the last round brought: (B,) int64 responses and successes of each prompt."""
+    """What the rounds so far have brought.
+
+    Attributes:
+        trials, successes: (B,) int64 responses and successes of each prompt.
+        columns: further (B,) float64 sums over each prompt's responses, by name: 'reward', and
+            'tokens' where responses are sequences.
+        request: the request as it stands now; it has more rows than before when the last plan
+            asked for further candidates. None where nobody asks.
+    """
 
     trials: NDArray[np.int64]
     successes: NDArray[np.int64]
+    columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    request: Request | None = None
 
 
 class Allocator(Protocol):
@@ -42,16 +59,63 @@ class Allocator(Protocol):
 
     fixed_budget: ClassVar[bool]
     """Whether the counts of all rounds always sum to the budget."""
+    reads_budget: ClassVar[bool]
+    """Whether it samples at all, so that n0 is a setting of the run."""
+    estimates: ClassVar[str]
+    """What its counts go by: 'given' (those of the request), 'pilot' (its own) or '' (none)."""
 
     def start(self, request: Request) -> Plan: ...
 
     def next(self, outcomes: Outcomes) -> Plan | None: ...
 
+    def keep(
+        self, row: NDArray[np.int64], success: NDArray[np.bool_], reward: NDArray[np.float64]
+    ) -> NDArray[np.bool_] | None:
+        """Which of the R sampled responses are learned from: (R,) bool, or None for all.
 
-class OneShotAllocator(ABC):
-    """An allocator whose first plan is its last: a subclass writes `plan` alone."""
+        Called once after the last round. `row` (R,) is the prompt of each response. Advantages and
+        the success history have read all of them; losses and denominators see those kept.
+        """
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next batches depend on, in plain Python types."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class RoundsAllocator(ABC):
+    """What most allocators share: one round, all responses kept, nothing to remember."""
 
     fixed_budget: ClassVar[bool] = True
+    reads_budget: ClassVar[bool] = True
+    estimates: ClassVar[str] = ""
+
+    @abstractmethod
+    def start(self, request: Request) -> Plan:
+        """The plan of the first round."""
+
+    def next(self, outcomes: Outcomes) -> Plan | None:
+        """None: there is no second round."""
+        return None
+
+    def keep(
+        self, row: NDArray[np.int64], success: NDArray[np.bool_], reward: NDArray[np.float64]
+    ) -> NDArray[np.bool_] | None:
+        """None: every response is learned from."""
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Empty: each batch stands for itself."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+        """Nothing to restore."""
+
+
+class OneShotAllocator(RoundsAllocator):
+    """An allocator whose first plan is its last: a subclass writes `plan` alone."""
 
     @abstractmethod
     def plan(
@@ -82,7 +146,3 @@ class OneShotAllocator(ABC):
     def start(self, request: Request) -> Plan:
         """The plan of a request."""
         return self.plan(request.p, request.known, request.n0, request.budget, request.lower)
-
-    def next(self, outcomes: Outcomes) -> Plan | None:
-        """None: there is no second round."""
-        return None

@@ -1,10 +1,10 @@
 """Losses: from log-probabilities, advantages, weights and a mask to one scalar.
 
 A surrogate per token, a normalisation over the tokens of one optimizer step, and optional terms
-(KL to a reference, entropy, critic). Needs PyTorch alone.
+(KL to a reference, entropy). Needs PyTorch alone.
 """
 
-from waterline.losses.class_loss import class_loss, label_weights
+from waterline.losses.class_loss import LabelSamples, class_loss, label_weights
 from waterline.losses.cross_entropy import CrossEntropy
 from waterline.losses.kl import kl_estimate
 from waterline.losses.normalisation import loss_denominator
@@ -15,6 +15,7 @@ from waterline.losses.surrogate import surrogate
 
 __all__ = [
     "CrossEntropy",
+    "LabelSamples",
     "PolicyLoss",
     "class_loss",
     "has_signal",

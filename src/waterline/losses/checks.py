@@ -27,9 +27,7 @@ def check_clips(clip_low: float | None, clip_high: float | None, dual_clip: floa
         )
 
 
-def check_coefficients(
-    kl: str | None, kl_coef: float, entropy_coef: float, value_coef: float
-) -> None:
+def check_coefficients(kl: str | None, kl_coef: float, entropy_coef: float) -> None:
     """Raise ValueError for coefficients that are not finite, or a KL that is not chosen."""
     if kl is not None and kl not in KL_ESTIMATORS:
         raise ValueError(
@@ -41,8 +39,7 @@ def check_coefficients(
             f"losses: kl_coef is {kl_coef} but no KL estimator is chosen; set kl to one of "
             f"{', '.join(KL_ESTIMATORS)}."
         )
-    coefficients = {"kl_coef": kl_coef, "entropy_coef": entropy_coef, "value_coef": value_coef}
-    for name, coefficient in coefficients.items():
+    for name, coefficient in (("kl_coef", kl_coef), ("entropy_coef", entropy_coef)):
         if not math.isfinite(coefficient):
             raise ValueError(f"losses: {name} is {coefficient}; use a finite number.")
 

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSamples:
+    """What the loss of a step on labels is made of; R responses to this rank's b images.
+
+    truth: (b,) the images' own labels. classes: C. row: (R,) image of each response.
+    label: (R,) its label. weighted: (R,) w_q A_i. candidates, responses: their numbers over all
+    ranks.
+    """
+
+    truth: Tensor
+    classes: int
+    row: Tensor
+    label: Tensor
+    weighted: Tensor
+    candidates: int
+    responses: int
 
 
 def label_weights(

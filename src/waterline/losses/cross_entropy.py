@@ -8,6 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from waterline.losses.class_loss import LabelSamples
+
 
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropy:
@@ -18,8 +20,14 @@ class CrossEntropy:
     """
 
     normalisation: ClassVar[str] = ""
+    needs_likelihood: ClassVar[bool] = True
+    acts_without_advantage: ClassVar[bool] = True
 
     @staticmethod
     def weights(labels: Tensor, classes: int) -> Tensor:
         """(b, C) float64 for :func:`class_loss` with D = B: one-hot in the true labels (b,)."""
         return torch.nn.functional.one_hot(labels, classes).double()
+
+    def over_labels(self, sampled: LabelSamples) -> tuple[Tensor, float]:
+        """(b, C) weights and denominator for :func:`class_loss`; the samples are not read."""
+        return self.weights(sampled.truth, sampled.classes), float(sampled.candidates)

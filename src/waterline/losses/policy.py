@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from waterline.losses.class_loss import LabelSamples, label_weights
 from waterline.losses.checks import check_clips, check_coefficients, check_shapes, given
 from waterline.losses.kl import KLEstimator, kl_estimate
 from waterline.losses.normalisation import Normalisation, check_normalisation, loss_denominator
@@ -18,13 +19,12 @@ from waterline.losses.surrogate import surrogate
 class PolicyLoss:
     """Loss of R responses of up to T tokens, to be minimised (SERA C.4, Eqs. 44 and 45).
 
-        L = (1/D) Σ_i z_i Σ_t m_it [ ℓ(w_i A_it, ρ_it) + kl_coef · KL_it − entropy_coef · H_it
-                                     + value_coef · ½ (V_it − G_it)² ]
+        L = (1/D) Σ_i z_i Σ_t m_it [ ℓ(w_i A_it, ρ_it) + kl_coef · KL_it − entropy_coef · H_it ]
 
     ℓ is :func:`surrogate`, D is :func:`loss_denominator`; z_i is 1, and 1/T_i for sequence-mean
     (T_i = Σ_t m_it). The response weight w (N0/N_q) multiplies the advantage and nothing else: D
-    does not know it, and KL, entropy and critic terms treat every sampled token alike. Everything
-    beside ℓ = −w A ρ is off by default; on-policy its gradient is −w A ∇log π.
+    does not know it, and KL and entropy terms treat every sampled token alike. Everything but
+    ℓ = −w A ρ is off by default; on-policy its gradient is −w A ∇log π.
 
     Args:
         normalisation: "token-mean", "seqnorm" or "sequence-mean".
@@ -32,7 +32,6 @@ class PolicyLoss:
         clip_low, clip_high, dual_clip: see :func:`surrogate`; None is off.
         kl, kl_coef: estimator "k1", "k2" or "k3" (see :func:`kl_estimate`) and its factor.
         entropy_coef: factor of the entropy bonus; positive favours entropy.
-        value_coef: factor of the critic's squared error.
 
     Raises:
         ValueError: at construction, options that are out of range or contradict each other.
@@ -46,12 +45,11 @@ class PolicyLoss:
     kl: KLEstimator | None = None
     kl_coef: float = 0.0
     entropy_coef: float = 0.0
-    value_coef: float = 0.0
 
     def __post_init__(self) -> None:
         check_normalisation(self.normalisation, self.length_cap)
         check_clips(self.clip_low, self.clip_high, self.dual_clip)
-        check_coefficients(self.kl, self.kl_coef, self.entropy_coef, self.value_coef)
+        check_coefficients(self.kl, self.kl_coef, self.entropy_coef)
 
     @property
     def needs_reference(self) -> bool:
@@ -64,9 +62,9 @@ class PolicyLoss:
         return self.entropy_coef != 0
 
     @property
-    def needs_value(self) -> bool:
-        """Whether value and value_target must be passed."""
-        return self.value_coef != 0
+    def acts_without_advantage(self) -> bool:
+        """Whether a term has a gradient where every advantage is 0."""
+        return self.needs_reference or self.needs_entropy
 
     def denominator(self, lengths: Tensor) -> float:
         """D of a step with responses of ``lengths`` (R,) tokens; see :func:`loss_denominator`."""
@@ -76,10 +74,26 @@ class PolicyLoss:
         """Whether a step can have a gradient.
 
         True for a weighted advantage that is not 0, and for any response at all when a term acts
-        without advantages (KL, entropy, critic).
+        without advantages (KL, entropy).
         """
-        other = self.needs_reference or self.needs_entropy or self.needs_value
-        return (other and len(weight) > 0) or has_signal(advantage, weight)
+        without = self.acts_without_advantage and len(weight) > 0
+        return without or has_signal(advantage, weight)
+
+    def over_labels(self, sampled: LabelSamples) -> tuple[Tensor, float]:
+        """(b, C) weights and denominator for :func:`class_loss`: responses of one token each.
+
+        Raises:
+            ValueError: a KL or entropy term, which that loss does not have.
+        """
+        if self.acts_without_advantage:
+            raise ValueError(
+                "losses: with labels the loss is the policy gradient alone; set kl_coef and "
+                "entropy_coef to 0."
+            )
+        weights = label_weights(
+            sampled.row, sampled.label, sampled.weighted, len(sampled.truth), sampled.classes
+        )
+        return weights, self.denominator(torch.ones(sampled.responses))
 
     def __call__(
         self,
@@ -91,23 +105,15 @@ class PolicyLoss:
         mask: Tensor,
         ref_logp: Tensor | None = None,
         entropy: Tensor | None = None,
-        value: Tensor | None = None,
-        value_target: Tensor | None = None,
         denominator: float | None = None,
     ) -> Tensor:
         """The scalar L; :func:`policy_loss` describes the tensors and errors."""
-        if value is not None and not self.needs_value:
-            raise ValueError(
-                "losses: value is passed but value_coef is 0, so that the critic would never "
-                "learn; set value_coef, or leave value out."
-            )
         check_shapes(
             mask,
             weight,
-            {"logp": logp, "old_logp": old_logp, "ref_logp": ref_logp, "entropy": entropy,
-             "value": value},
-            {"advantage": advantage, "value_target": value_target},
-        )  # fmt: skip
+            {"logp": logp, "old_logp": old_logp, "ref_logp": ref_logp, "entropy": entropy},
+            {"advantage": advantage},
+        )
         lengths = mask.sum(dim=1)
         if denominator is None:
             denominator = self.denominator(lengths)
@@ -136,10 +142,6 @@ class PolicyLoss:
             terms = terms + self.kl_coef * kl_estimate(logp, reference, self.kl)
         if self.needs_entropy:
             terms = terms - self.entropy_coef * valid(given(entropy, "entropy", "entropy_coef"))
-        if self.needs_value:
-            target = given(value_target, "value_target", "value_coef").detach()
-            error = valid(given(value, "value", "value_coef")) - valid(target)
-            terms = terms + self.value_coef * error.square() / 2
         # Every term is 0 on invalid tokens by now, for all their inputs are.
         per_response = terms.sum(dim=1)
         if self.normalisation == "sequence-mean":

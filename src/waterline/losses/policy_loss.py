@@ -18,8 +18,6 @@ def policy_loss(
     mask: Tensor,
     ref_logp: Tensor | None = None,
     entropy: Tensor | None = None,
-    value: Tensor | None = None,
-    value_target: Tensor | None = None,
     normalisation: Normalisation = "token-mean",
     length_cap: int | None = None,
     clip_low: float | None = None,
@@ -28,7 +26,6 @@ def policy_loss(
     kl: KLEstimator | None = None,
     kl_coef: float = 0.0,
     entropy_coef: float = 0.0,
-    value_coef: float = 0.0,
     denominator: float | None = None,
 ) -> Tensor:
     """Loss of R responses of up to T tokens; :class:`PolicyLoss` has the equation and the options.
@@ -43,8 +40,6 @@ def policy_loss(
             included, has no influence.
         ref_logp: (R, T), needed when kl_coef ≠ 0, else ignored.
         entropy: (R, T) in nats, with gradient, needed when entropy_coef ≠ 0, else ignored.
-        value: (R, T) the critic's values, with gradient, needed when value_coef ≠ 0.
-        value_target: (R,) or (R, T) the returns that value is to meet, a constant.
         normalisation: "token-mean", "seqnorm" or "sequence-mean".
         length_cap: L_cap of seqnorm, in tokens.
         clip_low: lower clip of the ratio at 1 − clip_low; None is off.
@@ -53,7 +48,6 @@ def policy_loss(
         kl: "k1", "k2" or "k3", see :func:`kl_estimate`; None is off.
         kl_coef: factor of the KL.
         entropy_coef: factor of the entropy bonus.
-        value_coef: factor of the critic's squared error.
         denominator: D of the whole optimizer step, see :func:`loss_denominator`. The losses of its
             micro-batches, on all ranks, then add up to that of the step, however it is split. None
             takes these R responses for the whole step.
@@ -64,7 +58,7 @@ def policy_loss(
 
     Raises:
         ValueError: shapes that do not fit, options that contradict each other, a term without its
-            tensors, value without value_coef, or a denominator that is not positive.
+            tensors, or a denominator that is not positive.
     """
     loss = PolicyLoss(
         normalisation=normalisation,
@@ -75,7 +69,6 @@ def policy_loss(
         kl=kl,
         kl_coef=kl_coef,
         entropy_coef=entropy_coef,
-        value_coef=value_coef,
     )
     return loss(
         logp=logp,
@@ -85,7 +78,5 @@ def policy_loss(
         mask=mask,
         ref_logp=ref_logp,
         entropy=entropy,
-        value=value,
-        value_target=value_target,
         denominator=denominator,
     )

@@ -10,6 +10,14 @@ from torch import Tensor
 
 from waterline.rollouts.sampling import SamplingParams
 from waterline.rollouts.table import Ints, Rollouts
+from waterline.runs import RunFailed
+
+
+class EngineError(RunFailed):
+    """An engine cannot sample: it has died, or its weights give no probabilities any more.
+
+    Not the user's input: the run ends, its last checkpoint stays.
+    """
 
 
 @dataclass(frozen=True)
@@ -36,12 +44,20 @@ class Engine(Protocol):
         """The table with ``counts[i]`` new model nodes below ``at_nodes[i]``, in that order.
 
         Roots, a second round after a pilot, a turn after an observation and a branch at the end of
-        a response's part are the same call. Counts may be zero.
+        a response's part are the same call. Counts may be zero, all of them too. Each response has
+        at least one token: the stop token, if nothing else.
+
+        Raises:
+            EngineError: the engine has failed.
         """
         ...
 
     def sync(self, named_tensors: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Take over the trainer's weights; nodes sampled from now on carry ``version``."""
+        """Take over the trainer's weights, named as in the Hugging Face model.
+
+        Called before every sampling, that of evaluations too; nodes sampled from now on carry
+        ``version``.
+        """
         ...
 
     def sleep(self) -> None:

@@ -19,11 +19,11 @@ class Labels:
     row: Ints
     label: Ints
 
-    def __add__(self, other: Labels) -> Labels:
-        """Both rounds together, by image."""
+    def joined(self, other: Labels) -> tuple[Labels, Ints]:
+        """Both rounds together by image, and where each stood when one followed the other."""
         row = np.concatenate([self.row, other.row])
         order = np.argsort(row, kind="stable")
-        return Labels(row[order], np.concatenate([self.label, other.label])[order])
+        return Labels(row[order], np.concatenate([self.label, other.label])[order]), order
 
 
 class LabelSampler:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from waterline.policies import PackedRow, pack_segments
@@ -19,13 +20,19 @@ class LeafRow:
 
     ``leaf`` (r,) says which of the leaves handed in stand in the row. ``index`` (r, T) points into
     the row's predicted tokens and ``mask`` (r, T) marks the model tokens of each leaf's path; a
-    token of an inner node is computed once and read by every leaf below it.
+    token of an inner node is computed once and read by every leaf below it. ``token`` (n,) says
+    where each predicted token stands in the table's token columns.
     """
 
     row: PackedRow
     leaf: Ints
     index: Tensor
     mask: Tensor
+    token: Ints
+
+    def gathered(self, column: NDArray[np.float32]) -> Tensor:
+        """A token column (K,) → (r, T) its values along the leaves' paths."""
+        return self.unrolled(torch.from_numpy(column[self.token]))
 
     def unrolled(self, values: Tensor) -> Tensor:
         """(n,) values of the row's predicted tokens → (r, T) values of the leaves' paths."""
@@ -95,11 +102,13 @@ def _leaf_row(rollouts: Rollouts, leaves: Ints, chosen: Ints) -> LeafRow:
     row, place = pack_nodes(rollouts, sorted(set().union(*paths)), predict=True)
     spans = []
     first: dict[int, int] = {}  # model node → its first predicted token in the row
+    token = [np.zeros(0, dtype=np.int64)]
     n = 0
     for node in place:
         if rollouts.kind[node] == Kind.MODEL:
             first[node] = n
             n += len(rollouts.span(node))
+            token.append(np.arange(rollouts.start[node], rollouts.stop[node]))
     for path in paths:
         ranges = [first[m] + np.arange(len(rollouts.span(m))) for m in path if m in first]
         spans.append(np.concatenate([*ranges, np.zeros(0, dtype=np.int64)]))
@@ -109,4 +118,6 @@ def _leaf_row(rollouts: Rollouts, leaves: Ints, chosen: Ints) -> LeafRow:
     for r, span in enumerate(spans):
         index[r, : len(span)] = span
         mask[r, : len(span)] = True
-    return LeafRow(row, chosen, torch.from_numpy(index), torch.from_numpy(mask))
+    return LeafRow(
+        row, chosen, torch.from_numpy(index), torch.from_numpy(mask), np.concatenate(token)
+    )

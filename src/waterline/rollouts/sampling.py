@@ -9,6 +9,10 @@ import torch
 from torch import Tensor
 
 
+class Diverged(ArithmeticError):
+    """The policy's probabilities are no numbers any more."""
+
+
 @dataclass(frozen=True)
 class SamplingParams:
     """How responses are drawn.
@@ -72,13 +76,13 @@ def invert(probs: Tensor, uniform: Tensor) -> Tensor:
         uniform: (R,) float64 in [0, 1).
 
     The sum runs in float64 in the order of the vocabulary, so that a token changes only where the
-    uniform lies within rounding of a boundary. Raises ValueError for probabilities that are not
-    finite or all zero.
+    uniform lies within rounding of a boundary. Raises :class:`Diverged` for probabilities that are
+    not finite or all zero.
     """
     cumulative = probs.double().cumsum(dim=-1)
     total = cumulative[:, -1:]
     if not bool(((total > 0) & total.isfinite()).all()):
-        raise ValueError(
+        raise Diverged(
             "sampling: the policy's next-token probabilities are not finite; check the weights, "
             "for an update may have diverged."
         )

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts.decode import DecodeAttention, Prefix
-from waterline.rollouts.engine import Capabilities
+from waterline.rollouts.engine import Capabilities, EngineError
 from waterline.rollouts.pack import chunk_paths, pack_nodes
-from waterline.rollouts.sampling import SamplingParams, invert, kept_probabilities
+from waterline.rollouts.sampling import Diverged, SamplingParams, invert, kept_probabilities
 from waterline.rollouts.table import Finish, Ints, Kind, Rollouts
 from waterline.runs.seeds import uniforms
 
@@ -71,9 +71,11 @@ class SharedPrefixEngine:
         with self.policy.sampling():
             for first in range(0, len(parent), self.max_rows):
                 rows = slice(first, first + self.max_rows)
-                tokens, logp, lengths, ends = self._decode(
-                    rollouts, parent[rows], sample[rows], params
-                )
+                try:
+                    decoded = self._decode(rollouts, parent[rows], sample[rows], params)
+                except Diverged as error:
+                    raise EngineError(str(error)) from error
+                tokens, logp, lengths, ends = decoded
                 spans += [t[:n] for t, n in zip(tokens, lengths, strict=True)]
                 logps += [v[:n] for v, n in zip(logp, lengths, strict=True)]
                 finish.append(ends)

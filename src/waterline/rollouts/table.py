@@ -32,13 +32,14 @@ class Finish(IntEnum):
 
 @dataclass(frozen=True)
 class Leaves:
-    """One row per finished path. ``reward`` is NaN and ``verdict`` empty until it was verified."""
+    """One row per finished path; ``verdict`` is empty until the path was judged."""
 
     node: Ints  # (R,) the path's last node
     group: Ints  # (R,) the group id: the prompt's persistent id
     tree: Ints  # (R,) the root node
-    reward: Floats  # (R,)
-    verdict: tuple[str, ...]  # (R,)
+    success: NDArray[np.bool_]  # (R,) what allocation and Pass@K read
+    reward: Floats  # (R,) what advantages read; NaN until judged
+    verdict: NDArray[np.object_]  # (R,) names of Verdict
 
     def __len__(self) -> int:
         return len(self.node)
@@ -48,9 +49,11 @@ class Leaves:
 class Rollouts:
     """A table of nodes; a node's id is its row. A flat batch is a tree of depth one.
 
-    A node spans ``start[i]:stop[i]`` of ``tokens``; ``logp`` holds the log-probabilities under
-    which model tokens were sampled and NaN elsewhere. ``sample`` counts the samples drawn for a
-    prompt, so that each response has the seed (run seed, step, prompt id, sample).
+    A node spans ``start[i]:stop[i]`` of ``tokens``. Next to the tokens stand named columns of the
+    same length, NaN where a token has no value: ``sampled_logp``, the log-probabilities under which
+    model tokens were sampled, and those that a method asks for (:mod:`waterline.rollouts.columns`).
+    ``sample`` counts the samples drawn for a prompt, so that each response has the seed
+    (run seed, step, prompt id, sample).
     """
 
     parent: Ints  # (n,) −1 for a root
@@ -62,12 +65,24 @@ class Rollouts:
     version: Ints  # policy version that sampled the node, −1 for text from outside
     sample: Ints  # (n,) −1 for text from outside
     tokens: Ints  # (K,)
-    logp: NDArray[np.float32]  # (K,)
-    scores: dict[int, tuple[float, str]]  # leaf node → (reward, verdict)
+    columns: dict[str, NDArray[np.float32]]  # (K,) each
+    success: NDArray[np.bool_]  # (n,) of leaves, once they are judged
+    reward: Floats  # (n,) NaN elsewhere
+    verdict: NDArray[np.object_]  # (n,) empty elsewhere
 
     @staticmethod
     def from_prompts(ids: Sequence[int], prompts: Sequence[Sequence[int]]) -> Rollouts:
         """One root per prompt, in the order given; node i is the root of prompt i."""
+        none = np.zeros(0, dtype=np.int64)
+        empty = Rollouts(
+            none, none, none.astype(np.int8), none, none, none.astype(np.int8), none, none, none,
+            {"sampled_logp": np.zeros(0, dtype=np.float32)}, none.astype(bool), np.zeros(0),
+            none.astype(object),
+        )  # fmt: skip
+        return empty.with_prompts(ids, prompts)
+
+    def with_prompts(self, ids: Sequence[int], prompts: Sequence[Sequence[int]]) -> Rollouts:
+        """The table with one more root per prompt, at its end."""
         if len(ids) != len(prompts):
             raise ValueError(
                 f"Rollouts: {len(ids)} ids and {len(prompts)} prompts; give one id per prompt."
@@ -76,18 +91,13 @@ class Rollouts:
             raise ValueError(
                 "Rollouts: a prompt id is outside int64; number the prompts within it."
             )
-        if len(set(ids)) != len(ids):
+        if len({*ids, *self.prompt.tolist()}) != len(ids) + len(np.unique(self.prompt)):
             raise ValueError("Rollouts: a prompt id stands twice in the batch; ids must be unique.")
         if any(len(p) == 0 for p in prompts):
             raise ValueError("Rollouts: a prompt has no token; every prompt needs at least one.")
-        none = np.zeros(0, dtype=np.int64)
-        empty = Rollouts(
-            none, none, none.astype(np.int8), none, none, none.astype(np.int8), none, none, none,
-            np.zeros(0, dtype=np.float32), {},
-        )  # fmt: skip
         parent = np.full(len(ids), -1, dtype=np.int64)
         spans = [np.asarray(p, dtype=np.int64) for p in prompts]
-        return empty.grown(parent, spans, Kind.PROMPT, prompt=np.asarray(ids, dtype=np.int64))
+        return self.grown(parent, spans, Kind.PROMPT, prompt=np.asarray(ids, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -95,8 +105,8 @@ class Rollouts:
     def span(self, node: int) -> Ints:
         return self.tokens[self.start[node] : self.stop[node]]
 
-    def span_logp(self, node: int) -> NDArray[np.float32]:
-        return self.logp[self.start[node] : self.stop[node]]
+    def sampled_logp(self, node: int) -> NDArray[np.float32]:
+        return self.columns["sampled_logp"][self.start[node] : self.stop[node]]
 
     def path(self, node: int) -> list[int]:
         """Nodes from the root through ``node``."""
@@ -123,9 +133,8 @@ class Rollouts:
         lengths = np.array([len(s) for s in spans], dtype=np.int64)
         stop = len(self.tokens) + np.cumsum(lengths)
         tokens = np.concatenate([self.tokens, *spans]) if n else self.tokens
-        values = np.full(int(lengths.sum()), np.nan, dtype=np.float32)
-        if logp is not None and n:
-            values = np.concatenate(logp)
+        nothing = np.full(int(lengths.sum()), np.nan, dtype=np.float32)
+        new = {"sampled_logp": np.concatenate(logp)} if logp is not None and n else {}
         outside = np.full(n, -1, dtype=np.int64)
         unfinished = np.full(n, Finish.NONE, dtype=np.int8)
         return Rollouts(
@@ -138,8 +147,13 @@ class Rollouts:
             version=np.concatenate([self.version, np.full(n, version, dtype=np.int64)]),
             sample=np.concatenate([self.sample, outside if sample is None else sample]),
             tokens=tokens,
-            logp=np.concatenate([self.logp, values]),
-            scores=self.scores,
+            columns={
+                name: np.concatenate([column, new.get(name, nothing)])
+                for name, column in self.columns.items()
+            },
+            success=np.concatenate([self.success, np.zeros(n, dtype=bool)]),
+            reward=np.concatenate([self.reward, np.full(n, np.nan)]),
+            verdict=np.concatenate([self.verdict, np.full(n, "", dtype=object)]),
         )
 
     def observed(self, nodes: Ints, spans: Sequence[Ints]) -> Rollouts:
@@ -154,14 +168,13 @@ class Rollouts:
 
     def leaves(self) -> Leaves:
         nodes = self.leaf_nodes()
-        unscored = (float("nan"), "")
-        scored = [self.scores.get(int(n), unscored) for n in nodes]
         return Leaves(
             node=nodes,
             group=self.prompt[nodes],
             tree=self.roots()[nodes],
-            reward=np.array([s[0] for s in scored], dtype=np.float64),
-            verdict=tuple(s[1] for s in scored),
+            success=self.success[nodes],
+            reward=self.reward[nodes],
+            verdict=self.verdict[nodes],
         )
 
     def roots(self) -> Ints:
@@ -180,7 +193,11 @@ class Rollouts:
         """Sampled tokens on the path to ``leaf``: those that a loss is taken of."""
         return sum(len(self.span(n)) for n in self.path(leaf) if self.kind[n] == Kind.MODEL)
 
-    def scored(self, nodes: Ints, rewards: Floats, verdicts: Sequence[str]) -> Rollouts:
-        """The table with rewards and verdicts for the leaves ``nodes``."""
-        new = {int(n): (float(r), v) for n, r, v in zip(nodes, rewards, verdicts, strict=True)}
-        return replace(self, scores=self.scores | new)
+    def judged(
+        self, nodes: Ints, success: NDArray[np.bool_], reward: Floats, verdict: Sequence[str]
+    ) -> Rollouts:
+        """The table with success, reward and verdict of the leaves ``nodes``."""
+        columns = self.success.copy(), self.reward.copy(), self.verdict.copy()
+        for column, values in zip(columns, (success, reward, verdict), strict=True):
+            column[nodes] = values
+        return replace(self, success=columns[0], reward=columns[1], verdict=columns[2])

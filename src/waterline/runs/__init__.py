@@ -4,7 +4,7 @@ Standard library and NumPy only; imports no other room.
 """
 
 from waterline.runs.atomic import atomic_write, remove_partial_files
-from waterline.runs.checks import BadInput, as_bad_input, sentence_errors, unknown_name
+from waterline.runs.checks import BadInput, RunFailed, as_bad_input, sentence_errors, unknown_name
 from waterline.runs.folder import RunFolder, State
 from waterline.runs.identity import IGNORED, identity, read_settings
 from waterline.runs.lock import FolderBusy, FolderLock
@@ -21,6 +21,7 @@ __all__ = [
     "FolderBusy",
     "FolderLock",
     "MetricsLog",
+    "RunFailed",
     "RunFolder",
     "State",
     "as_bad_input",

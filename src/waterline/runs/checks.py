@@ -10,6 +10,10 @@ class BadInput(ValueError):
     """Input that a user can mend; its message is one sentence: what, where, and what to do."""
 
 
+class RunFailed(RuntimeError):
+    """A run cannot go on, and its input is not the reason; its message is one sentence."""
+
+
 def unknown_name(what: str, name: str, known: Iterable[str]) -> BadInput:
     """The error for a name that is not among the known ones, with the nearest of them.
 
@@ -37,13 +41,15 @@ def as_bad_input() -> Iterator[None]:
 
 @contextmanager
 def sentence_errors() -> Iterator[None]:
-    """Print :class:`BadInput` as one line on stderr and exit with status 2, without a traceback.
+    """Print an error that explains itself as one line on stderr, without a traceback.
+
+    :class:`BadInput` exits with status 2, :class:`RunFailed` with status 1.
 
     A context manager rather than a decorator, since Hydra finds the configuration next to the
     file in which its task function is defined, and a wrapper would be defined here.
     """
     try:
         yield
-    except BadInput as error:
+    except (BadInput, RunFailed) as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
-        raise SystemExit(2) from None
+        raise SystemExit(2 if isinstance(error, BadInput) else 1) from None

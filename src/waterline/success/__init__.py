@@ -2,7 +2,7 @@
 
 from waterline.success.discounted_beta import DiscountedBeta
 from waterline.success.oracle import Oracle
-from waterline.success.pilot import pilot_estimate
 from waterline.success.protocol import SuccessEstimate
 
-__all__ = ["DiscountedBeta", "Oracle", "SuccessEstimate", "pilot_estimate"]
+
+__all__ = ["DiscountedBeta", "Oracle", "SuccessEstimate"]

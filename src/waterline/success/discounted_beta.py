@@ -1,7 +1,7 @@
 """Success estimates from the history of each prompt, without a rollout of the current batch."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,8 @@ class DiscountedBeta:
         ValueError: parameters, ids or counts outside these ranges.
     """
 
+    source: ClassVar[str] = "history"
+
     def __init__(self, alpha: float = 0.5, beta: float = 0.5, discount: float = 0.75) -> None:
         if not (0.0 < alpha < np.inf and 0.0 < beta < np.inf):
             raise ValueError(f"alpha is {alpha} and beta {beta}; both must be above 0 and finite.")
@@ -43,10 +45,12 @@ class DiscountedBeta:
         self._pending_trials = np.empty(0, dtype=np.int64)
         self._pending_successes = np.empty(0, dtype=np.int64)
 
-    def estimate(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def estimate(
+        self, ids: ArrayLike, exact: ArrayLike | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(B,) estimates p̂ in (0, 1), and (B,) bool whether each rests on observations.
 
-        A prompt without observations gets the prior mean α/(α + β).
+        A prompt without observations gets the prior mean α/(α + β). `exact` is not read.
         """
         rows, found = rows_of(integers("ids", ids), self._ids)
         p = np.full(len(rows), self.alpha / (self.alpha + self.beta))
@@ -56,6 +60,14 @@ class DiscountedBeta:
         p[found] = (self.alpha + successes) / (self.alpha + self.beta + successes + failures)
         known[found] = self._known[rows]
         return p, known
+
+    def past(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(B,) discounted responses S + F and successes S of earlier epochs, 0 where none."""
+        rows, found = rows_of(integers("ids", ids), self._ids)
+        trials, successes = np.zeros(len(rows)), np.zeros(len(rows))
+        successes[found] = self._successes[rows[found]]
+        trials[found] = successes[found] + self._failures[rows[found]]
+        return trials, successes
 
     def observe(self, ids: ArrayLike, trials: ArrayLike, successes: ArrayLike) -> None:
         """Add outcomes to the pending counts of the running epoch; repeated ids add up."""

@@ -1,49 +1,49 @@
 """Success probabilities that are known exactly."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.success.ids import integers, rows_of
+from waterline.success.ids import integers
 
 
 class Oracle:
     """Exact success probabilities, as in image classification (SERA, Appendix D.1).
 
-    Either `probability` computes them from the prompt ids, or `set` hands in those of the
-    current batch before `estimate`. Outcomes teach it nothing.
+    They are those that the task hands to `estimate`, or those that `probability` computes from the
+    prompt ids. Outcomes teach it nothing.
 
     Args:
-        probability: maps (B,) int64 ids to (B,) probabilities; None when `set` is used.
+        probability: maps (B,) int64 ids to (B,) probabilities, where the task has none to hand in.
 
     Raises:
-        ValueError: probabilities outside [0, 1], NaN, or not one per id.
+        ValueError: no probabilities at all, or probabilities outside [0, 1], NaN, or not one per
+            id.
     """
+
+    source: ClassVar[str] = "exact"
+    needs_likelihood: ClassVar[bool] = True
 
     def __init__(self, probability: Callable[[NDArray[np.int64]], ArrayLike] | None = None) -> None:
         self._probability = probability
-        self._ids = np.empty(0, dtype=np.int64)
-        self._p = np.empty(0)
 
-    def set(self, ids: ArrayLike, p: ArrayLike) -> None:
-        """Hand in the probabilities of a batch; they replace those of the batch before."""
+    def estimate(
+        self, ids: ArrayLike, exact: ArrayLike | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """(B,) probabilities, all of them known."""
         ids_ = integers("ids", ids)
-        p_ = _probabilities(p, len(ids_))
-        self._ids, first = np.unique(ids_, return_index=True)
-        self._p = p_[first]
+        p = exact if self._probability is None else self._probability(ids_)
+        if p is None:
+            raise ValueError(
+                "the oracle was given no probabilities; pass exact=, or choose an estimate that "
+                "learns from outcomes."
+            )
+        return _probabilities(p, len(ids_)).copy(), np.ones(len(ids_), dtype=np.bool_)
 
-    def estimate(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """(B,) probabilities, and (B,) bool: False, with probability 0.5, where none was set."""
-        ids_ = integers("ids", ids)
-        if self._probability is not None:
-            p = _probabilities(self._probability(ids_), len(ids_))
-            return p.copy(), np.ones(len(ids_), dtype=np.bool_)
-        rows, known = rows_of(ids_, self._ids)
-        p = np.full(len(ids_), 0.5)
-        p[known] = self._p[rows[known]]
-        return p, known
+    def past(self, ids: ArrayLike) -> None:
+        """None: it keeps no counts."""
 
     def observe(self, ids: ArrayLike, trials: ArrayLike, successes: ArrayLike) -> None:
         """Nothing to learn."""

@@ -1,7 +1,7 @@
 """What every success estimate answers."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 class SuccessEstimate(Protocol):
     """Success probabilities by persistent prompt id: any int64, neither sorted nor dense."""
 
-    def estimate(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """(B,) float64 estimates of the prompts `ids`, and (B,) bool whether each has one."""
+    source: ClassVar[str]
+    """What it goes by: 'history' (outcomes of earlier epochs) or 'exact'."""
+
+    def estimate(
+        self, ids: ArrayLike, exact: ArrayLike | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """(B,) float64 estimates of the prompts `ids`, and (B,) bool whether each has one.
+
+        `exact` (B,) are the true probabilities under the current policy, where the task has them.
+        """
+
+    def past(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """(B,) past responses and successes of the prompts, as far as they still count; or None."""
 
     def observe(self, ids: ArrayLike, trials: ArrayLike, successes: ArrayLike) -> None:
         """Take in (B,) responses and successes; repeated ids add up."""

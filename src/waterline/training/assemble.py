@@ -17,6 +17,7 @@ from waterline.evaluation.evaluator import require_split
 from waterline.losses import CrossEntropy
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import LabelSampler, SamplingParams
+from waterline.rollouts.ranks import Ranks
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.runs.targets import locate
 from waterline.success import Oracle
@@ -25,7 +26,6 @@ from waterline.tasks.images import ImageTask
 from waterline.tasks.task import Task
 from waterline.training.checkpoints import load_weights
 from waterline.training.checks import check_budget, check_group_size, check_numbers
-from waterline.training.ranks import Ranks
 from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
 from waterline.training.stage import OptimizerSettings, check_steps
 from waterline.training.step import Pieces

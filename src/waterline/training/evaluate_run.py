@@ -6,13 +6,13 @@ import logging
 from pathlib import Path
 
 from waterline.evaluation import CountsStore, EvaluationSettings, ProbabilityStore, evaluate
+from waterline.rollouts.ranks import Ranks
 from waterline.runs import RunFolder, as_bad_input, build
 from waterline.tasks.images import ImageTask
 from waterline.training.assemble import build_policy, build_task, device_of, set_threads
 from waterline.training.checkpoints import Checkpoints, load_checkpoint
 from waterline.training.images.assemble import build_classifier, require_image_split
 from waterline.training.images.evaluate import evaluate_images
-from waterline.training.ranks import Ranks
 
 log = logging.getLogger("waterline")
 

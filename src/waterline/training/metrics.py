@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from waterline.allocation import Plan, fidelity
-from waterline.training.ranks import Ranks
+from waterline.rollouts.ranks import Ranks
 from waterline.training.step import StepRecord
 
 _NONE = float("nan")

@@ -1,133 +1,130 @@
-"""Reinforcement learning with verifiable rewards, for all sequence tasks."""
+"""Reinforcement learning with verifiable rewards: what all kinds of responses share."""
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
+from torch import Tensor, nn
 
-from waterline.allocation import UniformAllocator
-from waterline.losses import PolicyLoss
-from waterline.policies import SharedPrefixLM
-from waterline.rollouts import SamplingParams
-from waterline.runs import stream_key
-from waterline.tasks.batches import require_whole_batches
-from waterline.training.metrics import allocation_frame, step_metrics
-from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
-from waterline.training.step import Pieces, StepRecord, run_step
-from waterline.training.update import Update
+from waterline.evaluation import Subject
+from waterline.training.metrics import accuracy_metrics, allocation_frame, allocation_metrics
+from waterline.training.optimizer import OptimizerSettings
+from waterline.training.stage import Row, Stage
+from waterline.training.step import Candidates, Learned, Pieces, StepRecord, run_step
 
 log = logging.getLogger("waterline")
 # The share of training prompts without a success from which on a run is warned.
 _WEAK_BASE = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpdateSettings:
-    """How a batch of rollouts becomes optimizer steps; see :class:`Update`."""
-
-    minibatches: int = 1
-    epochs: int = 1
-    max_tokens: int = 16384
-    step_on_no_signal: bool = False
-
-    def __post_init__(self) -> None:
-        if min(self.minibatches, self.epochs, self.max_tokens) < 1:
-            raise ValueError(
-                f"training.update has minibatches={self.minibatches}, epochs={self.epochs} and "
-                f"max_tokens={self.max_tokens}: each at least 1."
-            )
+_NONE = float("nan")
 
 
 class ReinforcementStage(Stage):
     """One :func:`run_step` per training step over the split ``train``.
 
+    A subclass knows one kind of response: it makes the candidates of a step and learns from what
+    was sampled.
+
     Args:
-        pieces: what the method and the task put into the rooms.
-        batch: candidate prompts B per step. temperature: of sampling and of the gradient.
-        loss: the loss; its reference policy is a frozen copy of the start when it has a KL term.
+        task: whose prompts are trained on. pieces: what method and task put into the rooms.
+        per_epoch: steps in one pass over the training prompts.
     """
 
     def __init__(
         self,
-        policy: SharedPrefixLM,
+        policy: nn.Module,
+        task: Any,
         pieces: Pieces,
-        loss: PolicyLoss,
         *,
         optimizer: OptimizerSettings,
-        update: UpdateSettings,
-        batch: int,
         steps: int,
         seed: int,
-        temperature: float = 1.0,
-        reference: SharedPrefixLM | None = None,
+        per_epoch: int,
     ) -> None:
         super().__init__(policy, optimizer, steps, seed)
-        self.prompts = pieces.task.splits["train"]
-        require_whole_batches(len(self.prompts), batch)
-        self.pieces = replace(pieces, ranks=self.ranks)
-        self.batch, self.temperature = batch, temperature
-        self.reference = reference
-        self.update = Update(
-            policy=policy,
-            loss=loss,
-            optimize=self.optimize,
-            backward=self.backward_loss,
-            temperature=temperature,
-            minibatches=update.minibatches,
-            epochs=update.epochs,
-            max_tokens=update.max_tokens,
-            step_on_no_signal=update.step_on_no_signal,
-            reference=reference,
-            ranks=self.ranks,
-        )
+        self.task, self.pieces, self.per_epoch = task, pieces, per_epoch
         self.totals = {"rollouts": 0, "tokens": 0, "skipped": 0, "solved_at_first": 0}
         self.record: StepRecord | None = None
-        self.skipped = False  # whether the last step had no signal
 
-    @property
-    def steps_per_epoch(self) -> int:
-        return len(self.prompts) // self.batch
+    def candidates(self, step: int) -> Candidates | None:
+        """The candidates of a step; None when there is none to learn from."""
+        raise RuntimeError(f"{type(self).__name__} makes no candidates.")
+
+    def learn(self, responses: Any, advantage: Tensor, weight: Tensor) -> Learned:
+        """Changes the policy; see :func:`run_step`."""
+        raise RuntimeError(f"{type(self).__name__} does not learn.")
+
+    def subject(self) -> Subject:
+        """What an evaluation measures."""
+        return Subject(
+            task=self.task, policy=self.policy, engine=self.pieces.engine,
+            verifier=self.pieces.verifier, ranks=self.ranks, seed=self.seed, version=self.done,
+        )  # fmt: skip
 
     def take_step(self, step: int) -> Row:
         began = time.perf_counter()
-        epoch, rows = rows_at(len(self.prompts), self.batch, self.seed, step)
-        task = self.pieces.task
-        params = SamplingParams(
-            key=stream_key(self.seed, "rollout", step),
-            max_tokens=task.max_response,
-            stop=task.stop_tokens,
-            temperature=self.temperature,
-        )
-        self.pieces.engine.sync(self.policy.named_parameters(), version=step)
-        self.record = run_step(self.pieces, [self.prompts[i] for i in rows], params, self.update)
-        if (step + 1) % self.steps_per_epoch == 0:
+        candidates = self.candidates(step)
+        self.record = None
+        if candidates is not None:
+            progress = step / self.steps
+            self.record = run_step(self.pieces, candidates, self.learn, progress)
+        if (step + 1) % self.per_epoch == 0:
             self.pieces.success.end_epoch()
-        if epoch == 0:
-            self.totals["solved_at_first"] += int((self.record.successes > 0).sum())
-            if step + 1 == self.steps_per_epoch:
-                self._warn_of_a_weak_base()
+        self._count(step)
         seconds = time.perf_counter() - began
-        self.skipped = not self.record.diagnostics.grad_norms
-        return {
-            "epoch": epoch,
-            "lr": self.settings.lr_at(step, self.steps),
-            **step_metrics(self.record, self.totals, self.ranks, seconds),
-        }
+        row = {"epoch": step // self.per_epoch, "lr": self.settings.lr_at(step, self.steps)}
+        return row | self._metrics(seconds) | {"time/step": seconds}
+
+    def _count(self, step: int) -> None:
+        """Adds the step to the totals of the run."""
+        record = self.record
+        self.totals["skipped"] += record is None or not record.learned.stepped
+        if record is None:
+            return
+        self.totals["rollouts"] += int(record.outcomes.trials.sum())
+        if "tokens" in record.outcomes.columns:
+            self.totals["tokens"] += int(record.outcomes.columns["tokens"].sum())
+        if step < self.per_epoch:
+            self.totals["solved_at_first"] += int((record.outcomes.successes > 0).sum())
+            if step + 1 == self.per_epoch:
+                self._warn_of_a_weak_base()
+
+    def _metrics(self, seconds: float) -> Row:
+        row: Row = {"grad/norm": _NONE, "grad/skipped": float(self.totals["skipped"])}
+        if (record := self.record) is None:
+            return row | {"loss/value": _NONE}
+        row |= record.learned.metrics
+        row |= {f"time/{part}": spent for part, spent in record.seconds.items()}
+        if not self.pieces.allocator.reads_budget:
+            return row  # nothing is sampled
+        outcomes = record.outcomes
+        rollouts = int(outcomes.trials.sum())
+        row["reward/mean"] = float(outcomes.columns["reward"].sum()) / max(1, rollouts)
+        row |= allocation_metrics(record, seconds) | accuracy_metrics(record)
+        row["rollouts/total"] = float(self.totals["rollouts"])
+        if "tokens" in outcomes.columns:
+            row["rollouts/tokens"] = float(outcomes.columns["tokens"].sum())
+            row["rollouts/total_tokens"] = float(self.totals["tokens"])
+        return row
 
     def allocation(self) -> pd.DataFrame | None:
-        return None if self.record is None else allocation_frame(self.record)
+        """What the last step gave each candidate; None where nothing is sampled."""
+        sampled = self.record is not None and self.pieces.allocator.reads_budget
+        return allocation_frame(self.record) if sampled and self.record else None
 
     def skips(self) -> int | None:
-        return self.totals["skipped"] if self.skipped else None
+        """How many steps had no signal so far, when the last one had none; else None."""
+        without = self.record is not None and not self.record.learned.stepped
+        return self.totals["skipped"] if without else None
 
     def _warn_of_a_weak_base(self) -> None:
         """After the first epoch: an allocator that equalises has little to go by."""
-        share = 1 - self.totals["solved_at_first"] / len(self.prompts)
-        if share > _WEAK_BASE and not isinstance(self.pieces.allocator, UniformAllocator):
+        pieces = self.pieces
+        share = 1 - self.totals["solved_at_first"] / len(self.task.splits["train"])
+        by_history = pieces.allocator.estimates == "given" and pieces.success.source == "history"
+        if share > _WEAK_BASE and by_history:
             log.warning(
                 "%.0f%% of the training prompts had no success in the first epoch: from such a "
                 "base the waterline can learn more slowly than uniform counts; train it longer, "
@@ -136,10 +133,14 @@ class ReinforcementStage(Stage):
             )
 
     def run_state(self) -> dict[str, Any]:
-        state = super().run_state()
-        return state | {"success": self.pieces.success.state_dict(), "totals": dict(self.totals)}
+        return super().run_state() | {
+            "success": self.pieces.success.state_dict(),
+            "allocator": self.pieces.allocator.state_dict(),
+            "totals": dict(self.totals),
+        }
 
     def load_run_state(self, state: dict[str, Any]) -> None:
         super().load_run_state(state)
         self.pieces.success.load_state_dict(state["success"])
+        self.pieces.allocator.load_state_dict(state["allocator"])
         self.totals.update(state["totals"])

@@ -13,6 +13,7 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 
+from waterline.rollouts.ranks import is_first_process
 from waterline.runs import BadInput, FolderBusy, RunFolder, State, build, identity
 from waterline.runs.naming import base_folder, run_folder, supervised_config
 from waterline.runs.seeds import stream_key
@@ -32,7 +33,6 @@ from waterline.training.images.assemble import build_image_stage
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
 from waterline.training.non_finite import NonFinite
-from waterline.training.ranks import is_first_process
 from waterline.training.saved_batch import save_batch
 from waterline.training.stage import Stage
 from waterline.training.strategy import RanksStrategy

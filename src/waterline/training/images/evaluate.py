@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from waterline.evaluation import ProbabilityStore, exact_pass_at_k
 from waterline.policies import ImageClassifier
+from waterline.rollouts.ranks import Ranks
 from waterline.runs import BadInput
 from waterline.tasks.images import ImageTask, Unreadable
 from waterline.training.images.batches import FixedBatches, loader, mislabelled
-from waterline.training.ranks import Ranks
 
 log = logging.getLogger("waterline")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+_BUCKET = 8 * 2**20  # elements that are summed over ranks in one call
 
 
 def is_first_process() -> bool:
@@ -55,23 +57,37 @@ class Ranks:
         if self.world > 1:
             dist.barrier()
 
-    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Adds up the gradients of all ranks; a rank without one adds zeros."""
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Replaces each tensor by its sum over all ranks.
+
+        Tensors of one type travel together in buckets: a call for each of hundreds of small ones
+        costs more than the sum itself.
+        """
         if self.world == 1:
             return
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            dist.all_reduce(parameter.grad)
-
-    def sum_tensors(self, tensors: Iterable[Tensor]) -> None:
-        """Replaces each tensor by its sum over all ranks."""
-        if self.world > 1:
-            for tensor in tensors:
-                dist.all_reduce(tensor)
+        for bucket in _buckets(tensors):
+            flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+            dist.all_reduce(flat)
+            parts = flat.split([tensor.numel() for tensor in bucket])
+            for tensor, part in zip(bucket, parts, strict=True):
+                tensor.copy_(part.view_as(tensor))
 
     def share(self, tensors: Iterable[Tensor]) -> None:
         """Replaces each tensor by that of rank 0."""
         if self.world > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """The tensors in order, cut where the type changes and where a bucket is full."""
+    bucket: list[Tensor] = []
+    size = 0
+    for tensor in tensors:
+        if bucket and (size + tensor.numel() > _BUCKET or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket, size = [], 0
+        bucket.append(tensor)
+        size += tensor.numel()
+    if bucket:
+        yield bucket
