@@ -43,6 +43,7 @@ class PilotWaterlineAllocator:
     """
 
     fixed_budget: ClassVar[bool] = True
+    estimates: ClassVar[str] = "pilot"
 
     def __init__(self, m: int = 8, n_max: int = 64, u0: float = 0.05, correct: bool = True) -> None:
         self.m = whole("m", m, 2)

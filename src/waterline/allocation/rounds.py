@@ -43,6 +43,10 @@ class Allocator(Protocol):
     fixed_budget: ClassVar[bool]
     """Whether the counts of all rounds always sum to the budget."""
 
+    estimates: ClassVar[str]
+    """Whose success estimates the counts follow: 'given' (those of the request), 'pilot' (its own
+    first round), '' where it reads none."""
+
     def start(self, request: Request) -> Plan: ...
 
     def next(self, outcomes: Outcomes) -> Plan | None: ...
@@ -52,6 +56,7 @@ class OneShotAllocator(ABC):
     """An allocator whose first plan is its last: a subclass writes `plan` alone."""
 
     fixed_budget: ClassVar[bool] = True
+    estimates: ClassVar[str] = ""
 
     @abstractmethod
     def plan(

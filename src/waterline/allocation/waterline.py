@@ -1,6 +1,7 @@
 """SERA's allocation: equal finite-rollout fidelity under a fixed budget."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -39,6 +40,8 @@ class WaterlineAllocator(OneShotAllocator):
     Raises:
         ValueError: bounds, a threshold, estimates or a budget that no plan can satisfy.
     """
+
+    estimates: ClassVar[str] = "given"
 
     n_min: int = 2
     n_max: int = 64

@@ -1,7 +1,7 @@
 """Success estimates from the history of each prompt, without a rollout of the current batch."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,8 @@ class DiscountedBeta:
     Raises:
         ValueError: parameters, ids or counts outside these ranges.
     """
+
+    source: ClassVar[str] = "history"
 
     def __init__(self, alpha: float = 0.5, beta: float = 0.5, discount: float = 0.75) -> None:
         if not (0.0 < alpha < np.inf and 0.0 < beta < np.inf):

@@ -1,7 +1,7 @@
 """Success probabilities that are known exactly."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ class Oracle:
     Raises:
         ValueError: probabilities outside [0, 1], NaN, or not one per id.
     """
+
+    source: ClassVar[str] = "exact"
 
     def __init__(self, probability: Callable[[NDArray[np.int64]], ArrayLike] | None = None) -> None:
         self._probability = probability

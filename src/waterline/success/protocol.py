@@ -1,7 +1,7 @@
 """What every success estimate answers."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 class SuccessEstimate(Protocol):
     """Success probabilities by persistent prompt id: any int64, neither sorted nor dense."""
+
+    source: ClassVar[str]
+    """Where the estimates come from: 'history' (earlier outcomes), 'exact' (known)."""
 
     def estimate(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(B,) float64 estimates of the prompts `ids`, and (B,) bool whether each has one."""
