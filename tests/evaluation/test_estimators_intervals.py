@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from waterline.evaluation import paired_bootstrap, questions_interval, runs_interval
-from waterline.evaluation.resampling import question_means
+from waterline.evaluation.intervals import question_means
 
 
 def test_means_of_resampled_questions_have_the_bootstrap_distribution():
@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_interval():
 def test_chunks_do_not_change_the_draws(monkeypatch):
     scores = np.random.default_rng(4).random((2, 30))
     whole = question_means(scores, 100, np.random.default_rng(0))
-    monkeypatch.setattr("waterline.evaluation.resampling.CHUNK", 70)
+    monkeypatch.setattr("waterline.evaluation.intervals.CHUNK", 70)
     np.testing.assert_allclose(question_means(scores, 100, np.random.default_rng(0)), whole)
 
 

@@ -3,25 +3,29 @@
 from importlib import import_module
 from typing import Any
 
-from waterline.evaluation.best_at_k import best_at_k_bootstrap
-from waterline.evaluation.exact_pass_at_k import exact_pass_at_k
-from waterline.evaluation.interval import Interval
-from waterline.evaluation.paired_bootstrap import paired_bootstrap
-from waterline.evaluation.pass_at_k import pass_at_k
-from waterline.evaluation.questions_interval import questions_interval
-from waterline.evaluation.runs_interval import runs_interval
+from waterline.evaluation.intervals import (
+    Estimate,
+    Interval,
+    estimate,
+    paired_bootstrap,
+    questions_interval,
+    runs_interval,
+)
+from waterline.evaluation.pass_at_k import best_at_k_bootstrap, exact_pass_at_k, pass_at_k
 
 # Public names that need more than NumPy, and the module each comes from.
 _HEAVY: dict[str, str] = {
-    "CountsStore": "waterline.evaluation.counts",
+    "CountsStore": "waterline.evaluation.stores",
     "EvaluationSettings": "waterline.evaluation.evaluator",
-    "ProbabilityStore": "waterline.evaluation.probabilities",
+    "ProbabilityStore": "waterline.evaluation.stores",
     "evaluate": "waterline.evaluation.evaluator",
 }
 
 __all__ = [
+    "Estimate",
     "Interval",
     "best_at_k_bootstrap",
+    "estimate",
     "exact_pass_at_k",
     "paired_bootstrap",
     "pass_at_k",

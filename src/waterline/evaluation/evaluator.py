@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from waterline.evaluation.counts import CountsStore
+from waterline.evaluation.stores import CountsStore
 from waterline.rewards import Verdict
 from waterline.rollouts import Rollouts, SamplingParams
 from waterline.rollouts.table import Ints
