@@ -16,9 +16,12 @@ from waterline.evaluation.pass_at_k import best_at_k_bootstrap, exact_pass_at_k,
 # Public names that need more than NumPy, and the module each comes from.
 _HEAVY: dict[str, str] = {
     "CountsStore": "waterline.evaluation.stores",
-    "EvaluationSettings": "waterline.evaluation.evaluator",
+    "Evaluation": "waterline.evaluation.subject",
+    "ExactEvaluation": "waterline.evaluation.exact",
     "ProbabilityStore": "waterline.evaluation.stores",
-    "evaluate": "waterline.evaluation.evaluator",
+    "require_split": "waterline.evaluation.subject",
+    "SampledEvaluation": "waterline.evaluation.sampled",
+    "Subject": "waterline.evaluation.subject",
 }
 
 __all__ = [

@@ -4,7 +4,7 @@ A surrogate per token, a normalisation over the tokens of one optimizer step, an
 (KL to a reference, entropy). Needs PyTorch alone.
 """
 
-from waterline.losses.class_loss import LabelSamples, class_loss, label_weights
+from waterline.losses.class_loss import LabelLoss, LabelSamples, class_loss, label_weights
 from waterline.losses.cross_entropy import CrossEntropy
 from waterline.losses.kl import kl_estimate
 from waterline.losses.normalisation import loss_denominator
@@ -15,6 +15,7 @@ from waterline.losses.surrogate import surrogate
 
 __all__ = [
     "CrossEntropy",
+    "LabelLoss",
     "LabelSamples",
     "PolicyLoss",
     "class_loss",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -24,6 +25,19 @@ class LabelSamples:
     weighted: Tensor
     candidates: int
     responses: int
+
+
+class LabelLoss(Protocol):
+    """A loss of a step whose responses are one label each."""
+
+    @property
+    def acts_without_advantage(self) -> bool:
+        """Whether it has a gradient where every advantage is 0."""
+        ...
+
+    def over_labels(self, sampled: LabelSamples) -> tuple[Tensor, float]:
+        """(b, C) weights and the denominator of the whole step, for :func:`class_loss`."""
+        ...
 
 
 def label_weights(

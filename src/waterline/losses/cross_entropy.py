@@ -21,6 +21,7 @@ class CrossEntropy:
 
     normalisation: ClassVar[str] = ""
     needs_likelihood: ClassVar[bool] = True
+    reads_responses: ClassVar[bool] = False
     acts_without_advantage: ClassVar[bool] = True
 
     @staticmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from waterline.losses.class_loss import LabelSamples, label_weights
 from waterline.losses.checks import check_clips, check_coefficients, check_shapes, given
+from waterline.losses.class_loss import LabelSamples, label_weights
 from waterline.losses.kl import KLEstimator, kl_estimate
 from waterline.losses.normalisation import Normalisation, check_normalisation, loss_denominator
 from waterline.losses.signal import has_signal
@@ -36,6 +37,8 @@ class PolicyLoss:
     Raises:
         ValueError: at construction, options that are out of range or contradict each other.
     """
+
+    reads_responses: ClassVar[bool] = True
 
     normalisation: Normalisation = "token-mean"
     length_cap: int | None = None

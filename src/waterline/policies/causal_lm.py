@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,8 @@ class SharedPrefixLM(nn.Module):
     pluggable interface: here where the configuration says so, otherwise at the first call.
     """
 
+    responses: ClassVar[str] = "sequences"
+
     def __init__(self, model: PreTrainedModel, precision: str = "float32") -> None:
         super().__init__()
         if precision not in _PRECISIONS:
@@ -41,6 +44,10 @@ class SharedPrefixLM(nn.Module):
         self.model = model
         model.set_attn_implementation(NAME)
         self._layers = int(model.config.get_text_config().num_hidden_layers)
+
+    def named_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The weights by their names in the Hugging Face model, as engines know them."""
+        return self.model.named_parameters()
 
     @property
     def device(self) -> torch.device:
@@ -115,6 +122,21 @@ class SharedPrefixLM(nn.Module):
                 yield
         finally:
             self.train(was_training)
+
+
+def shared_prefix_lm(
+    model: Callable[[], PreTrainedModel],
+    precision: str = "float32",
+    gradient_checkpointing: bool = False,
+) -> SharedPrefixLM:
+    """The policy of a configuration: a model, how it is computed, and whether activations are kept.
+
+    Raises ValueError for a model or a precision that :class:`SharedPrefixLM` does not take.
+    """
+    policy = SharedPrefixLM(model(), precision)
+    if gradient_checkpointing:
+        policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+    return policy
 
 
 def _check_supported(model: PreTrainedModel) -> None:

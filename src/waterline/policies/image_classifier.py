@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -16,6 +19,7 @@ class ImageClassifier(nn.Module):
             otherwise statistics are those of the images of one rank, as in the papers' runs.
     """
 
+    responses: ClassVar[str] = "labels"
     precision = "float32"
 
     def __init__(self, model: nn.Module, frozen_batch_norm: bool = False) -> None:
@@ -36,3 +40,15 @@ class ImageClassifier(nn.Module):
         """(b, C, H, W) float32 to (b, classes) float32."""
         logits: Tensor = self.model(images)
         return logits
+
+
+def image_classifier(
+    model: Callable[[], nn.Module], frozen_batch_norm: bool = False
+) -> ImageClassifier:
+    """The policy of a configuration: a network and what becomes of its BatchNorm.
+
+    Raises ValueError when ``frozen_batch_norm`` is neither true nor false.
+    """
+    if not isinstance(frozen_batch_norm, bool):
+        raise ValueError(f"policy.frozen_batch_norm={frozen_batch_norm}: must be true or false.")
+    return ImageClassifier(model(), frozen_batch_norm)

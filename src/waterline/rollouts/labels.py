@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ class LabelSampler:
     (key, prompt id, sample index): the samples of an image depend neither on the other images of
     the batch nor on ranks, and a method that draws more of them begins with the same ones.
     """
+
+    responses: ClassVar[str] = "labels"
 
     def sample(
         self, probability: NDArray[np.float64], ids: Ints, counts: Ints, first: Ints, key: int

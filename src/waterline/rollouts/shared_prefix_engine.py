@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -47,6 +48,7 @@ class SharedPrefixEngine:
         self.max_prefill_tokens = max_prefill_tokens
         self.version = 0
 
+    responses: ClassVar[str] = "sequences"
     capabilities = Capabilities(in_process=True, inner_nodes=True)
 
     def sync(self, named_tensors: Iterable[tuple[str, Tensor]], version: int) -> None:

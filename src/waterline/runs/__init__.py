@@ -14,6 +14,7 @@ from waterline.runs.rng_state import rng_state, set_rng_state
 from waterline.runs.seeds import permutation, stream_key, uniforms
 from waterline.runs.settings_name import settings_name
 from waterline.runs.targets import build
+from waterline.runs.unread import refuse_unread
 
 __all__ = [
     "IGNORED",
@@ -32,6 +33,7 @@ __all__ = [
     "provenance",
     "read_metrics",
     "read_settings",
+    "refuse_unread",
     "remove_partial_files",
     "rng_state",
     "sentence_errors",

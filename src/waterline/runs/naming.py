@@ -21,6 +21,8 @@ _SUPERVISED = (
     "trainer",
     "logger",
     "paths",
+    "rewards",
+    "evaluation",
 )
 
 

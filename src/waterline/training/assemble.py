@@ -1,158 +1,192 @@
-"""From a resolved configuration to the objects of a run."""
+"""From a resolved configuration to the objects of a run, checked before anything is trained."""
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Mapping
-from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytorch_lightning as pl
 import torch
 
-from waterline.allocation import NoRollouts, Request
-from waterline.evaluation import EvaluationSettings
-from waterline.evaluation.evaluator import require_split
-from waterline.losses import CrossEntropy
-from waterline.policies import SharedPrefixLM
-from waterline.rollouts import LabelSampler, SamplingParams
-from waterline.rollouts.ranks import Ranks
-from waterline.runs import BadInput, as_bad_input, build
+from waterline.advantages import PerResponse, TokenAdvantage
+from waterline.allocation import Request
+from waterline.evaluation import Evaluation, require_split
+from waterline.runs import BadInput, as_bad_input, build, refuse_unread
 from waterline.runs.targets import locate
-from waterline.success import Oracle
-from waterline.tasks.batches import require_whole_batches
-from waterline.tasks.images import ImageTask
-from waterline.tasks.task import Task
 from waterline.training.checkpoints import load_weights
 from waterline.training.checks import check_budget, check_group_size, check_numbers
-from waterline.training.reinforcement import ReinforcementStage, UpdateSettings
-from waterline.training.stage import OptimizerSettings, check_steps
+from waterline.training.reinforcement import ReinforcementStage
+from waterline.training.stage import Stage
 from waterline.training.step import Pieces
-from waterline.training.supervised import DemonstratedTask, SupervisedStage
 
 Config = Mapping[str, Any]
 
+# Settings that every method takes, whether its allocator reads them or not.
+SHARED = ("n0", "n_min", "n_max", "u0")
+# What is read besides the pieces: by the run, and by Lightning.
+_BY_THE_RUN = ("checkpoint_every", "log_every")
+_OWN_TRAINER = ("threads", "workers")
 
-def build_task(config: Config) -> Task | ImageTask:
+
+@dataclass(frozen=True)
+class Assembled:
+    """A run's stage, and the evaluation along its way."""
+
+    stage: ReinforcementStage
+    evaluation: Evaluation
+
+
+def check_config(config: Config) -> None:
+    """Finds numbers out of range and settings that nothing reads.
+
+    Raises:
+        BadInput: There is one.
+    """
+    check_numbers(config)
+    lightning = inspect.signature(pl.Trainer).parameters
+    sections = (
+        "stage", "seed", "method", "experiment", "task", "success", "allocation", "policy",
+        "engine", "rewards", "advantages", "losses", "evaluation", "training", "supervised",
+        "trainer", "logger", "base", "paths", "final",
+    )  # fmt: skip
+    refuse_unread(
+        config,
+        {
+            "": sections,
+            "allocation": SHARED,
+            "training": _BY_THE_RUN,
+            "supervised": _BY_THE_RUN,
+            "evaluation": ("split", "every"),
+            "trainer": (*lightning, *_OWN_TRAINER),
+            "base": ("path", "train_if_missing"),
+            "paths": ("results",),
+        },
+    )
+
+
+def build_task(config: Config) -> Any:
     """The task with its prompts."""
     with as_bad_input():
-        task: Task | ImageTask = build(config["task"])
-    return task
+        return build(config["task"])
 
 
-def build_policy(config: Config, weights: str | Path | None = None) -> SharedPrefixLM:
+def build_policy(config: Config, weights: str | Path | None = None) -> Any:
     """The policy's network, with the weights of a checkpoint when one is named."""
-    model = build(config["policy"]["model"])()
     with as_bad_input():
-        policy = SharedPrefixLM(model, config["policy"]["precision"])
-    if config["policy"]["gradient_checkpointing"]:
-        policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+        policy = build(config["policy"])()
     if weights is not None:
         load_weights(policy, weights)
     return policy
 
 
-def build_supervised(config: Config, task: Task | ImageTask) -> SupervisedStage:
+def build_pieces(config: Config, task: Any, policy: Any) -> Pieces:
+    """What the method and the task put into the rooms.
+
+    Raises:
+        BadInput: A piece cannot be built, or pieces do not fit each other.
+    """
+    loss, allocator = build(config["losses"]), build(config["allocation"])
+    success = build(config["success"])
+    exact = [piece for piece in (loss, success) if getattr(piece, "needs_likelihood", False)]
+    if exact and not task.has_likelihood:
+        raise BadInput(
+            "method=ce and success=oracle need a likelihood, which this task does not have: choose "
+            "another method, or an experiment on images."
+        )
+    if loss.reads_responses != allocator.reads_budget:
+        raise BadInput(
+            "losses=cross_entropy samples nothing and allocation=none belongs to it alone: choose "
+            "method=ce, or leave losses and allocation to another method."
+        )
+    if allocator.reads_budget:
+        _check_rollouts(config, allocator)
+    advantage = build(config["advantages"])
+    return Pieces(
+        success=success,
+        allocator=allocator,
+        engine=build(config["engine"], policy=policy),
+        verifier=build_verifier(config),
+        advantage=token_level(advantage),
+        loss=loss,
+        n0=config["allocation"]["n0"],
+    )
+
+
+def token_level(advantage: Any) -> TokenAdvantage:
+    """An advantage as the step calls it; a function of rewards and groups is adapted."""
+    return advantage if hasattr(advantage, "reads") else PerResponse(advantage)
+
+
+def build_verifier(config: Config) -> Any:
+    """What judges the responses; a function is called as it is."""
+    return build(config["rewards"])
+
+
+def build_evaluation(config: Config, **settings: Any) -> Evaluation:
+    """How the run is evaluated; ``settings`` go before those of the configuration."""
+    with as_bad_input():
+        evaluation: Evaluation = build({**config["evaluation"], **settings})
+    return evaluation
+
+
+def _check_rollouts(config: Config, allocator: Any) -> None:
+    """A budget that cannot be met, and groups too small for the advantage, are found now."""
+    batch, n0 = config["training"]["batch"], config["allocation"]["n0"]
+    with as_bad_input():
+        check_budget(allocator, batch, n0)
+        half = np.full(batch, 0.5)
+        allocator.start(Request(p=half, known=np.ones(batch, dtype=bool), n0=n0))
+        check_group_size(config["advantages"], n0)
+
+
+def assemble(config: Config, task: Any) -> Assembled:
+    """The run's stage with random weights, and everything else that can be wrong with it.
+
+    Raises:
+        BadInput: Something in the configuration is wrong or does not fit.
+    """
+    policy = build_policy(config)
+    stage_type = locate(str(config["training"]["_target_"]))
+    for group, kind in (("policies", policy), ("engine", locate(config["engine"]["_target_"]))):
+        if kind.responses != stage_type.responses:
+            raise BadInput(
+                f"The piece chosen for {group} is for {kind.responses}, and training is for "
+                f"{stage_type.responses}: leave both groups to the experiment."
+            )
+    pieces = build_pieces(config, task, policy)
+    evaluation = build_evaluation(config)
+    for split in ("train", config["evaluation"]["split"]):
+        require_split(task, split)
+    build(config["logger"])
+    with as_bad_input():
+        stage = build(
+            config["training"], policy=policy, task=task, pieces=pieces, seed=config["seed"],
+            workers=config["trainer"]["workers"],
+        )  # fmt: skip
+    return Assembled(stage, evaluation)
+
+
+def build_supervised(config: Config, task: Any) -> Stage:
     """The supervised start from random weights.
 
     Raises:
         BadInput: The task has no demonstrations, or a setting is out of range.
     """
-    if not isinstance(task, DemonstratedTask):
+    if "supervised" not in config:
         raise BadInput(
-            f"{type(task).__name__} has no demonstrations to start from: leave stage=base out "
-            "where training starts from random weights, else name a base policy with base.path=."
-        )
-    settings = config["supervised"]
-    prompts = task.splits["sft"]
-    targets = [task.target(p) for p in prompts]
-    with as_bad_input():
-        optimizer = OptimizerSettings(**settings["optimizer"])
-        return SupervisedStage(
-            build_policy(config), prompts, targets, optimizer=optimizer,
-            batch=settings["batch"], steps=settings["steps"], seed=config["seed"],
-        )  # fmt: skip
-
-
-def check_settings(config: Config, task: Task) -> None:
-    """Finds what cannot work before anything is trained, the base policy included.
-
-    Raises:
-        BadInput: A piece or setting of reinforcement learning or its evaluation is wrong.
-    """
-    check_numbers(config)
-    settings, n0 = config["training"], config["allocation"]["n0"]
-    exact = (CrossEntropy, NoRollouts, Oracle)
-    if any(isinstance(build(config[r]), exact) for r in ("losses", "allocation", "success")):
-        raise BadInput(
-            "method=ce and success=oracle need a likelihood, which this task does not have: choose "
-            "another method, or an experiment on images."
-        )
-    if "update" not in settings or locate(config["engine"]["_target_"]) is LabelSampler:
-        raise BadInput(
-            "training=images and engine=labels are for images: leave both groups to the experiment."
+            "This experiment has no supervised start: leave stage=base out where training starts "
+            "from random weights, else name a base policy with base.path=."
         )
     with as_bad_input():
-        for room in ("success", "advantages", "losses", "logger"):
-            build(config[room])
-        OptimizerSettings(**settings["optimizer"])
-        UpdateSettings(**settings["update"])
-        check_steps(settings["steps"])
-        evaluation_settings(config)
-        require_whole_batches(len(task.splits["train"]), settings["batch"])
-        require_split(task, config["evaluation"]["split"])
-        SamplingParams(key=0, max_tokens=1, temperature=settings["temperature"])
-        allocator = build(config["allocation"])
-        check_budget(allocator, settings["batch"], n0)
-        half = np.full(settings["batch"], 0.5)
-        allocator.start(Request(p=half, known=np.ones(len(half), dtype=bool), n0=n0))
-        check_group_size(config["advantages"], n0)
-
-
-def evaluation_settings(config: Config) -> EvaluationSettings:
-    """How the run is evaluated along its way."""
-    node = config["evaluation"]
-    read = {key: node[key] for key in ("n", "temperature", "top_p", "top_k", "max_rows")}
-    return EvaluationSettings(**read, seed=config["seed"])
-
-
-def build_reinforcement(config: Config, task: Task, base: Path) -> ReinforcementStage:
-    """Reinforcement learning of the policy in the checkpoint ``base``.
-
-    Raises:
-        BadInput: A piece cannot be built, or pieces do not fit each other.
-    """
-    settings = config["training"]
-    policy = build_policy(config, base)
-    loss = build(config["losses"])
-    reference = None
-    if loss.needs_reference:
-        reference = deepcopy(policy).requires_grad_(False).eval()
-    with as_bad_input():
-        pieces = Pieces(
-            task=task,
-            success=build(config["success"]),
-            allocator=build(config["allocation"]),
-            engine=build(config["engine"], policy=policy),
-            advantage=build(config["advantages"]),
-            n0=config["allocation"]["n0"],
-            ranks=Ranks(),
+        stage: Stage = build(
+            config["supervised"], policy=build_policy(config), task=task, seed=config["seed"]
         )
-        return ReinforcementStage(
-            policy,
-            pieces,
-            loss,
-            optimizer=OptimizerSettings(**settings["optimizer"]),
-            update=UpdateSettings(
-                **settings["update"], step_on_no_signal=settings["step_on_no_signal"]
-            ),
-            batch=settings["batch"],
-            steps=settings["steps"],
-            seed=config["seed"],
-            temperature=settings["temperature"],
-            reference=reference,
-        )
+    return stage
 
 
 def seed_generators(seed: int) -> None:

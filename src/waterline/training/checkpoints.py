@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import re
 from pathlib import Path
@@ -49,9 +48,8 @@ class Checkpoints:
         return path
 
     def save(self, path: Path, state: dict[str, Any]) -> None:
-        sink = io.BytesIO()
-        torch.save(state, sink)
-        atomic_write(path, sink.getvalue())
+        # Streamed to the disk: a copy in memory would double what a large policy takes.
+        atomic_write(path, lambda file: torch.save(state, file))
 
     def resume_state(self) -> dict[str, Any] | None:
         """What ``last.pt`` holds, None when the run never reached a checkpoint."""

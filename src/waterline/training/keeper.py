@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import pytorch_lightning as pl
 
-from waterline.evaluation import CountsStore, ProbabilityStore
+from waterline.evaluation import Evaluation
 from waterline.runs import RunFolder, atomic_write
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.mirror import NoMirror, WandbMirror
@@ -30,7 +28,7 @@ class RunKeeper(pl.Callback):
     Args:
         folder: of the run, locked by this process.
         checkpoint_every: steps between checkpoints.
-        evaluate: evaluates the policy after a step and gives metrics; None for never.
+        evaluation: how the policy is evaluated on ``split``; None for never.
         evaluate_every: steps between evaluations, which also keep the policy's weights.
         log_every: steps between lines of the log.
         writes: whether this process is rank 0.
@@ -42,7 +40,8 @@ class RunKeeper(pl.Callback):
         mirror: NoMirror | WandbMirror,
         *,
         checkpoint_every: int,
-        evaluate: Callable[[Stage, int], Row] | None = None,
+        evaluation: Evaluation | None = None,
+        split: str = "dev",
         evaluate_every: int = 0,
         log_every: int = 10,
         writes: bool = True,
@@ -50,7 +49,7 @@ class RunKeeper(pl.Callback):
         self.folder, self.mirror = folder, mirror
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.checkpoint_every = checkpoint_every
-        self.evaluate, self.evaluate_every = evaluate, evaluate_every
+        self.evaluation, self.split, self.evaluate_every = evaluation, split, evaluate_every
         self.log_every = log_every
         self.writes = writes
         self.allocations: list[pd.DataFrame] = []
@@ -76,7 +75,7 @@ class RunKeeper(pl.Callback):
         assert isinstance(stage, Stage)
         step, row = stage.done, dict(stage.row)
         last = step == stage.steps
-        evaluates = self._evaluates(step) or (last and self.evaluate is not None)
+        evaluates = self._evaluates(step) or (last and self.evaluation is not None)
         if evaluates:
             row |= self._evaluated(stage, step)
         if not self.writes:
@@ -106,8 +105,8 @@ class RunKeeper(pl.Callback):
         """Opens the files at step ``done``; what lies beyond it will be made again."""
         self.metrics = self.folder.open_metrics()
         moved = self.metrics.truncate_after(done)
-        for store, name in ((CountsStore, "counts"), (ProbabilityStore, "probabilities")):
-            store(self.folder.eval / f"{name}.parquet").truncate_after(done)
+        if self.evaluation is not None:
+            self.evaluation.store(self.folder.eval).truncate_after(done)
         for file in self.folder.allocation.glob("*-*.parquet"):
             if (span := re.fullmatch(r"\d+-(\d+)", file.stem)) and int(span[1]) > done:
                 file.unlink()
@@ -116,11 +115,12 @@ class RunKeeper(pl.Callback):
 
     def _evaluates(self, step: int) -> bool:
         due = self.evaluate_every > 0 and step % self.evaluate_every == 0
-        return self.evaluate is not None and due
+        return self.evaluation is not None and due
 
     def _evaluated(self, stage: Stage, step: int) -> Row:
-        assert self.evaluate is not None
-        return self.evaluate(stage, step)
+        assert self.evaluation is not None
+        self.evaluation.measure(stage.subject(), self.split, step, self.folder.eval)
+        return self.evaluation.metrics(self.folder.eval, self.split, step) if self.writes else {}
 
     def _write(self, row: Row) -> None:
         if self.metrics.last_step is not None and row["step"] <= self.metrics.last_step:
@@ -131,10 +131,9 @@ class RunKeeper(pl.Callback):
     def _checkpoint(self, stage: Stage) -> None:
         if self.allocations:
             rows = pd.concat(self.allocations, ignore_index=True)
-            sink = io.BytesIO()
-            rows.to_parquet(sink, index=False)
             name = f"{rows['step'].iloc[0]}-{rows['step'].iloc[-1]}.parquet"
-            atomic_write(self.folder.allocation / name, sink.getvalue())
+            path = self.folder.allocation / name
+            atomic_write(path, lambda file: rows.to_parquet(file, index=False))
             self.allocations = []
         self.metrics.sync()
         if stage.done == stage.steps:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from waterline.losses import CrossEntropy, LabelSamples, class_loss
+from waterline.evaluation import Subject
+from waterline.losses import CrossEntropy, class_loss
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, stream_key
 from waterline.tasks.images import Images, ImageTask, loader, mislabelled
 from waterline.training.batches import Ints, StepBatches, StepImages
+from waterline.training.labels import LabelCandidates, LabelResponses
 from waterline.training.non_finite import NonFinite
 from waterline.training.optimizer import OptimizerSettings
 from waterline.training.reinforcement import ReinforcementStage
-from waterline.training.labels import LabelCandidates, LabelResponses
 from waterline.training.stage import Row
 from waterline.training.step import Learned, Pieces
 
@@ -41,6 +43,7 @@ class LabelStage(ReinforcementStage):
         BadInput: There are fewer training images than one batch, or the network does not fit them.
     """
 
+    responses: ClassVar[str] = "labels"
     policy: ImageClassifier
 
     def __init__(
@@ -98,6 +101,9 @@ class LabelStage(ReinforcementStage):
             )  # fmt: skip
         return self.batch_of
 
+    def subject(self) -> Subject:
+        return replace(super().subject(), workers=self.workers)
+
     def _further(self, step: int, k: int, taken: Ints) -> tuple[StepImages, Tensor]:
         new = self.batches.further(step, taken.tolist(), k)
         return new, self._read(new)[0]
@@ -132,16 +138,9 @@ class LabelStage(ReinforcementStage):
         """One optimizer step; the reference gradient is of the same forward pass."""
         assert self.batch_of is not None
         log_probs, truth = self.batch_of.log_probs, torch.from_numpy(self.batch_of.truth)
-        weighted = advantage * weight
-        parts = self.ranks.gather((len(responses.row), bool(weighted.any())))
-        signal = self.pieces.loss.acts_without_advantage or any(acts for _, acts in parts)
-        table, denominator = self.pieces.loss.over_labels(
-            LabelSamples(
-                truth=truth, classes=log_probs.shape[1], row=torch.from_numpy(responses.image),
-                label=torch.from_numpy(responses.label), weighted=weighted,
-                candidates=len(self.batch_of.ids), responses=sum(count for count, _ in parts),
-            )
-        )  # fmt: skip
+        table, denominator, signal = self.batch_of.table(
+            self.pieces.loss, responses, advantage, weight
+        )
         loss = class_loss(log_probs, table.to(log_probs.device), denominator)
         with torch.no_grad():
             entropy = float(-(log_probs.exp() * log_probs).sum())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from waterline.allocation import Outcomes, Plan
+from waterline.losses import LabelLoss, LabelSamples
 from waterline.rewards import Verifier
 from waterline.rollouts import Labels, LabelSampler, Ranks
 from waterline.training.batches import StepImages
@@ -97,7 +98,9 @@ class LabelCandidates:
         self.truth = np.concatenate([self.truth, images.labels])
         self.drawn_from = np.concatenate([self.drawn_from, probability])
         # The first batch's own tensor, not a copy: the loss differentiates it.
-        self.log_probs = torch.cat([self.log_probs, log_probs]) if len(self.log_probs) else log_probs
+        self.log_probs = (
+            torch.cat([self.log_probs, log_probs]) if len(self.log_probs) else log_probs
+        )
 
     def sample(self, plan: Plan) -> Outcomes:
         """One round: ``plan.counts`` further labels of each image, judged."""
@@ -127,6 +130,23 @@ class LabelCandidates:
                 np.pad(values, (0, grown)) for values in (self.trials, self.successes, self.reward)
             )
         return Outcomes(self.trials, self.successes, {"reward": self.reward})
+
+    def table(
+        self, loss: LabelLoss, responses: LabelResponses, advantage: Tensor, weight: Tensor
+    ) -> tuple[Tensor, float, bool]:
+        """(b, C) weights and denominator for :func:`class_loss`, and whether any rank has a signal.
+
+        ``advantage`` and ``weight`` are (R,), of the responses that are learned from.
+        """
+        weighted = advantage * weight
+        parts = self.ranks.gather((len(responses.row), bool(weighted.any())))
+        samples = LabelSamples(
+            truth=torch.from_numpy(self.truth), classes=self.log_probs.shape[1],
+            row=torch.from_numpy(responses.image), label=torch.from_numpy(responses.label),
+            weighted=weighted, candidates=len(self.ids), responses=sum(n for n, _ in parts),
+        )  # fmt: skip
+        signal = loss.acts_without_advantage or any(acts for _, acts in parts)
+        return *loss.over_labels(samples), signal
 
     def responses(self) -> LabelResponses:
         """This rank's labels of all rounds, by image."""

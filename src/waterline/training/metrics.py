@@ -1,48 +1,28 @@
-"""The metrics of one reinforcement learning step, under the names of the glossary."""
+"""Metrics of one reinforcement learning step, under the names of the glossary."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from waterline.allocation import Plan, fidelity
-from waterline.rollouts.ranks import Ranks
+from waterline.allocation import fidelity
 from waterline.training.step import StepRecord
 
 _NONE = float("nan")
 
 
-class Allocated(Protocol):
-    """What a step gave its B candidates and what they brought: (B,) arrays."""
-
-    @property
-    def ids(self) -> np.ndarray: ...
-    @property
-    def p_hat(self) -> np.ndarray: ...
-    @property
-    def known(self) -> np.ndarray: ...
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def trials(self) -> np.ndarray: ...
-    @property
-    def successes(self) -> np.ndarray: ...
-
-
-def allocation_frame(record: Allocated) -> pd.DataFrame:
+def allocation_frame(record: StepRecord) -> pd.DataFrame:
     """A row for each candidate: prompt, p_hat (NaN where nothing is known) and n rollouts."""
     p_hat = np.where(record.known, record.p_hat, np.nan)
-    return pd.DataFrame({"prompt": record.ids, "p_hat": p_hat, "n": record.trials})
+    return pd.DataFrame({"prompt": record.ids, "p_hat": p_hat, "n": record.outcomes.trials})
 
 
-def allocation_metrics(record: Allocated, seconds: float) -> dict[str, float]:
+def allocation_metrics(record: StepRecord, seconds: float) -> dict[str, float]:
     """Groups and counts of a step that took ``seconds``.
 
     κ is that of the estimates, over active prompts with one; NaN while nothing is known.
     """
-    trials, successes = record.trials, record.successes
+    trials, successes = record.outcomes.trials, record.outcomes.successes
     active = record.plan.active
     mixed = (successes > 0) & (successes < trials)
     counts = trials[active]
@@ -63,29 +43,17 @@ def allocation_metrics(record: Allocated, seconds: float) -> dict[str, float]:
     }
 
 
-def step_metrics(
-    record: StepRecord, totals: dict[str, int], ranks: Ranks, seconds: float
-) -> dict[str, float]:
-    """Metrics of a step; ``totals`` counts rollouts, tokens and skipped steps of the run so far."""
-    batch = record.batch
-    tokens = int(batch.length.sum())
-    seen = ranks.gather(record.diagnostics)
-    norms = seen[0].grad_norms
-    totals["rollouts"] += len(batch.node)
-    totals["tokens"] += tokens
-    totals["skipped"] += not norms
+def accuracy_metrics(record: StepRecord) -> dict[str, float]:
+    """Accuracy of the estimates against exact probabilities (SERA, Appendix D.2.1, Table 3).
+
+    Mean absolute error, and Pearson's r, NaN where either side is constant; nothing where the task
+    has no exact probabilities.
+    """
+    if record.p is None:
+        return {}
+    a, b = record.p_hat - record.p_hat.mean(), record.p - record.p.mean()
+    scale = np.sqrt((a @ a) * (b @ b))
     return {
-        "reward/mean": float(batch.rollouts.leaves().reward.mean()) if len(batch.node) else _NONE,
-        "loss/value": sum(d.loss for d in seen),
-        **allocation_metrics(record, seconds),
-        "policy/entropy": sum(d.entropy for d in seen) / max(1, sum(d.tokens for d in seen)),
-        "response/length": float(batch.length.double().mean()),
-        "grad/norm": float(np.mean(norms)) if norms else _NONE,
-        "grad/skipped": float(totals["skipped"]),
-        "engine/logp_gap": max(d.logp_gap for d in seen),
-        "rollouts/tokens": float(tokens),
-        "rollouts/total": float(totals["rollouts"]),
-        "rollouts/total_tokens": float(totals["tokens"]),
-        **{f"time/{stage}": value for stage, value in record.seconds.items()},
-        "time/step": seconds,
+        "success/mae": float(np.abs(record.p_hat - record.p).mean()),
+        "success/pearson": float(a @ b / scale) if scale > 0 else _NONE,
     }

@@ -1,8 +1,11 @@
-"""A loss or gradient that is no number any more."""
+"""A loss or gradient that is no number any more, and the batch that gave it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from waterline.training.checkpoints import Checkpoints
 
 
 class NonFinite(ArithmeticError):
@@ -15,3 +18,10 @@ class NonFinite(ArithmeticError):
     def __init__(self, what: str, batch: dict[str, Any] | None = None) -> None:
         super().__init__(what)
         self.batch = batch
+
+
+def save_batch(path: Path, error: NonFinite, done: int, weights: dict[str, Any]) -> Path:
+    """Writes the batch and the policy's weights after ``done`` steps as a checkpoint."""
+    state = {"done": done, "policy": weights, **(error.batch or {})}
+    Checkpoints(path.parent).save(path, state)
+    return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 from torch import Tensor, nn
@@ -31,6 +31,9 @@ class ReinforcementStage(Stage):
         task: whose prompts are trained on. pieces: what method and task put into the rooms.
         per_epoch: steps in one pass over the training prompts.
     """
+
+    responses: ClassVar[str]
+    """The kind of responses; policy and engine must name the same."""
 
     def __init__(
         self,
@@ -101,7 +104,9 @@ class ReinforcementStage(Stage):
             return row  # nothing is sampled
         outcomes = record.outcomes
         rollouts = int(outcomes.trials.sum())
-        row["reward/mean"] = float(outcomes.columns["reward"].sum()) / max(1, rollouts)
+        row["reward/mean"] = (
+            float(outcomes.columns["reward"].sum()) / rollouts if rollouts else _NONE
+        )
         row |= allocation_metrics(record, seconds) | accuracy_metrics(record)
         row["rollouts/total"] = float(self.totals["rollouts"])
         if "tokens" in outcomes.columns:

@@ -13,27 +13,22 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 
-from waterline.rollouts.ranks import is_first_process
-from waterline.runs import BadInput, FolderBusy, RunFolder, State, build, identity
+from waterline.evaluation import Evaluation
+from waterline.rollouts import is_first_process
+from waterline.runs import BadInput, FolderBusy, RunFailed, RunFolder, State, build, identity
 from waterline.runs.naming import base_folder, run_folder, supervised_config
 from waterline.runs.seeds import stream_key
-from waterline.tasks.images import ImageTask
-from waterline.tasks.task import Task
 from waterline.training.assemble import (
-    build_reinforcement,
+    assemble,
     build_supervised,
     build_task,
-    check_settings,
+    check_config,
     seed_generators,
     set_threads,
 )
-from waterline.training.checks import check_numbers
-from waterline.training.evaluations import Evaluation, exact_evaluation, sampled_evaluation
-from waterline.training.images.assemble import build_image_stage
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
-from waterline.training.non_finite import NonFinite
-from waterline.training.saved_batch import save_batch
+from waterline.training.non_finite import NonFinite, save_batch
 from waterline.training.stage import Stage
 from waterline.training.strategy import RanksStrategy
 
@@ -42,12 +37,12 @@ Config = Mapping[str, Any]
 _BASE_POLL_SECONDS = 2.0
 
 
-def train_base(config: Config, task: Task | ImageTask | None = None) -> RunFolder:
+def train_base(config: Config, task: Any = None) -> RunFolder:
     """Supervised training into ``<results>/<experiment>/base/seed-<n>``.
 
-    ``task`` is that of the configuration, for who has built it already.
+    ``task`` is that of the configuration, if the caller has already built it.
     """
-    check_numbers(config)
+    check_config(config)
     read = supervised_config(config)
     folder = base_folder(config)
     if folder.state() is State.done:
@@ -65,27 +60,26 @@ def train(config: Config, default: Config) -> RunFolder:
     ``default`` is the configuration of the same experiment and method without overrides: the
     folder's name tells the difference.
     """
-    check_numbers(config)
+    check_config(config)
     folder = run_folder(config, default)
     if folder.state() is State.done:
         folder.check_identity(identity(config))
         return folder
     task = build_task(config)
-    stage: Stage
-    if isinstance(task, ImageTask):
-        stage = build_image_stage(config, task)
-        evaluation = exact_evaluation(config, folder)
-    else:
-        check_settings(config, task)
-        stage = build_reinforcement(config, task, _base_weights(config, task))
-        evaluation = sampled_evaluation(config, task, folder)
-    return _run(config, config, folder, stage, config["training"], evaluation)
+    run = assemble(config, task)
+    # Everything was built and checked before hours go into the base.
+    if (base := _base_weights(config, task)) is not None:
+        run.stage.start_from(base)
+    return _run(config, config, folder, run.stage, config["training"], run.evaluation)
 
 
-def _base_weights(config: Config, task: Task) -> Path:
+def _base_weights(config: Config, task: Any) -> Path | None:
+    """The checkpoint that the run starts from; None where it starts from random weights."""
     base = config["base"]
     if base["path"] is not None:
         return Path(base["path"])
+    if "supervised" not in config:
+        return None
     folder = base_folder(config)
     if folder.state() is State.done:
         folder.check_identity(identity(supervised_config(config)))
@@ -100,7 +94,7 @@ def _base_weights(config: Config, task: Task) -> Path:
     return folder.checkpoints / "final.pt"
 
 
-def _train_base_once(config: Config, task: Task) -> None:
+def _train_base_once(config: Config, task: Any) -> None:
     """Trains the base, or waits for the process of the same sweep that is doing so."""
     waited = False
     while True:
@@ -134,7 +128,8 @@ def _run(
             folder,
             mirror,
             checkpoint_every=settings["checkpoint_every"],
-            evaluate=evaluation,
+            evaluation=evaluation,
+            split=config["evaluation"]["split"],
             evaluate_every=config["evaluation"]["every"] if evaluation else 0,
             log_every=settings["log_every"],
             writes=first,
@@ -157,7 +152,8 @@ def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
             folder.set_state(State.done, step=stage.done)
         except NonFinite as error:
             step = stage.done + 1
-            path = save_batch(folder.root / f"nan-batch-step-{step}.pt", error, stage)
+            file = folder.root / f"nan-batch-step-{step}.pt"
+            path = save_batch(file, error, stage.done, stage.policy.state_dict())
             message = (
                 f"The {error} at step {step}: the batch and the weights are saved in {path}; lower "
                 "the optimizer's lr or its grad_clip, and start again."
@@ -179,11 +175,11 @@ def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """A rank beside the first: what stops all of them is the first one's to tell."""
+    """Every rank but the first: an error that stops all of them is reported by the first."""
     log.setLevel(logging.ERROR)
     try:
         yield
-    except (BadInput, NonFinite):
+    except (BadInput, RunFailed, NonFinite):
         raise SystemExit(0) from None
 
 

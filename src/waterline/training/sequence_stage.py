@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -35,6 +36,7 @@ class SequenceStage(ReinforcementStage):
         BadInput: The training prompts are not whole batches.
     """
 
+    responses: ClassVar[str] = "sequences"
     policy: SharedPrefixLM
 
     def __init__(

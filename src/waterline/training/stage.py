@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from waterline.evaluation import Subject
+
 Row = dict[str, Any]
 
 
@@ -58,6 +60,10 @@ class Stage(pl.LightningModule):
     def take_step(self, step: int) -> Row:
         """Does step ``step`` (from 0) and gives its metrics."""
         raise RuntimeError(f"{type(self).__name__} defines no step.")
+
+    def subject(self) -> Subject:
+        """What an evaluation of the policy measures."""
+        raise RuntimeError(f"{type(self).__name__} is not evaluated.")
 
     def allocation(self) -> pd.DataFrame | None:
         """What the last step gave each candidate: prompt, p_hat (NaN if unknown), n; or None."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 import torch
 
+from waterline.evaluation import require_split
 from waterline.policies import PackedRow, SharedPrefixLM, TreeLayout
-from waterline.tasks.prompt import Prompt
-from waterline.tasks.task import Task
+from waterline.tasks import Prompt, Task
+from waterline.training.batches import rows_at
 from waterline.training.non_finite import NonFinite
-from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
+from waterline.training.optimizer import OptimizerSettings
+from waterline.training.stage import Row, Stage
 
 
-@runtime_checkable
 class DemonstratedTask(Task, Protocol):
     """A task that knows what a good response looks like."""
 
@@ -27,15 +28,15 @@ class SupervisedStage(Stage):
     """Cross-entropy on the tokens of the demonstrations, mean over the tokens of the batch.
 
     Args:
-        prompts: the split ``sft``. targets: each prompt's demonstration as tokens.
-        batch: demonstrations per optimizer step.
+        task: its split ``sft`` is trained on. batch: demonstrations per optimizer step.
     """
+
+    policy: SharedPrefixLM
 
     def __init__(
         self,
         policy: SharedPrefixLM,
-        prompts: list[Prompt],
-        targets: list[tuple[int, ...]],
+        task: DemonstratedTask,
         *,
         optimizer: OptimizerSettings,
         batch: int,
@@ -43,24 +44,26 @@ class SupervisedStage(Stage):
         seed: int,
     ) -> None:
         super().__init__(policy, optimizer, steps, seed)
-        self.prompts, self.targets, self.batch = prompts, targets, batch
-        rows_at(len(prompts), batch, seed, 0)  # a batch that cannot be filled is found here
+        require_split(task, "sft")
+        self.prompts, self.batch = task.splits["sft"], batch
+        self.target = task.target
+        rows_at(len(self.prompts), batch, seed, 0)  # a batch that cannot be filled is found here
 
     def take_step(self, step: int) -> Row:
         began = time.perf_counter()
         epoch, rows = rows_at(len(self.prompts), self.batch, self.seed, step)
-        mine = [rows[i] for i in self.ranks.mine(len(rows))]
-        tokens = sum(len(self.targets[i]) for i in rows)
+        prompts = [self.prompts[i] for i in rows]
+        targets = [self.target(prompt) for prompt in prompts]
+        mine = self.ranks.mine(len(rows))
+        tokens = sum(map(len, targets))
         loss = torch.zeros((), device=self.device)
         if mine:
-            row = demonstrations(
-                [self.prompts[i].tokens for i in mine], [self.targets[i] for i in mine]
-            )
+            row = demonstrations([prompts[i].tokens for i in mine], [targets[i] for i in mine])
             logp, _ = self.policy(row)
             loss = -logp.sum() / tokens
             self.backward_loss(loss)
         total = sum(self.ranks.gather(float(loss.detach())))
-        batch = {"prompts": [self.prompts[i].id for i in rows]}
+        batch = {"prompts": [prompt.id for prompt in prompts]}
         if not math.isfinite(total):
             raise NonFinite(f"loss is {total}", batch)
         try:

@@ -45,6 +45,7 @@ class GlyphsTask:
     """
 
     channels = 1
+    has_likelihood = True
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ class ImageNetTask:
     """
 
     channels = 3
+    has_likelihood = True
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ class MazeTask:
     mazes than exist, and for malformed rows.
     """
 
+    has_likelihood = False
     stop_tokens: tuple[int, ...] = (DONE, EOS)
 
     def __init__(

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from waterline.losses import CrossEntropy
 from waterline.runs import BadInput, RunFolder, identity
-from waterline.tasks.images import ImageTask
-from waterline.training.assemble import build_task, device_of, set_threads
+from waterline.training.assemble import (
+    build_pieces,
+    build_policy,
+    build_task,
+    device_of,
+    set_threads,
+)
+from waterline.training.batches import StepBatches
 from waterline.training.checkpoints import Checkpoints
-from waterline.training.images.assemble import build_classifier, build_pieces
-from waterline.training.images.batches import StepBatches
-from waterline.training.images.gradient_tables import GradientTables
-from waterline.training.images.shared_parameters import SharedBatch, compare_gradients
+from waterline.training.gradient_tables import GradientTables
+from waterline.training.shared_parameters import SharedBatch, compare_gradients
 
 log = logging.getLogger("waterline")
 Config = Mapping[str, Any]
@@ -51,15 +54,15 @@ def compare_run(
         if not isinstance(value, int) or value < 1:
             raise BadInput(f"{name}={value}: must be a whole number of at least 1.")
     task = build_task(config)
-    if not isinstance(task, ImageTask):
+    if not task.has_likelihood:
         raise BadInput(f"{folder.root} is no run on images: its likelihood is not known.")
     kept = Checkpoints(folder.checkpoints)
     steps = kept.kept() if checkpoints is None else list(checkpoints)
     files = {step: kept.require(step) for step in steps}
     if not files:
         raise BadInput(f"{folder.root} has kept no checkpoint: finish the run, or name steps.")
-    pieces = [(method, build_pieces(method)) for method in methods]
-    if not pieces or any(isinstance(piece.loss, CrossEntropy) for _, piece in pieces):
+    pieces = [(method, build_pieces(method, task, None)) for method in methods]
+    if not pieces or not all(piece.loss.reads_responses for _, piece in pieces):
         raise BadInput("methods: name at least one, and not ce, with which all are compared.")
     asked = {
         "methods": [identity(method) for method in methods],
@@ -70,7 +73,7 @@ def compare_run(
     with folder:
         tables = GradientTables(folder.root / "gradients", asked)
         for step in [step for step in steps if step not in tables.done]:
-            policy = build_classifier(config, files[step]).to(device_of(config))
+            policy = build_policy(config, files[step]).to(device_of(config))
             for batch in range(batches):
                 shared = SharedBatch.of(policy, loaded[step + batch])
                 for method, piece in pieces:

@@ -12,14 +12,16 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from waterline.advantages import maxrl
+from waterline.advantages import PerResponse, maxrl
 from waterline.allocation import OneShotAllocator, fidelity
 from waterline.losses import CrossEntropy, class_loss
 from waterline.policies import ImageClassifier
+from waterline.rollouts import Ranks
 from waterline.runs import stream_key
-from waterline.training.images.batches import StepImages
-from waterline.training.images.gradients import cosine
-from waterline.training.images.step import ImagePieces, ImageRecord, run_image_step
+from waterline.training.batches import StepImages
+from waterline.training.label_stage import cosine
+from waterline.training.labels import LabelCandidates, LabelResponses
+from waterline.training.step import Learned, Pieces, StepRecord, run_step
 
 Row = dict[str, Any]
 
@@ -60,7 +62,7 @@ class SharedBatch:
 
 
 def compare_gradients(
-    batch: SharedBatch, pieces: ImagePieces, seed: int, resamplings: int
+    batch: SharedBatch, pieces: Pieces, seed: int, resamplings: int
 ) -> tuple[list[Row], list[Row]]:
     """Cosines of a method's gradients to that of cross-entropy, and κ of each image.
 
@@ -90,23 +92,30 @@ def compare_gradients(
     rows.append(_row("mean", -1, mean, exact))
     if _has_closed_form(pieces):
         plan = record.plan
+        assert record.p is not None
         factor = plan.weights * plan.counts / pieces.n0 * fidelity(record.p, plan.counts)
         weights = batch.one_hot * torch.from_numpy(factor)[:, None]
         rows.append(_row("expected", -1, batch.gradient(weights, count), exact))
     return rows, list(_fidelities(record, pieces.n0))
 
 
-def _sampled(batch: SharedBatch, pieces: ImagePieces, key: int) -> tuple[ImageRecord, Tensor]:
+def _sampled(batch: SharedBatch, pieces: Pieces, key: int) -> tuple[StepRecord, Tensor]:
     found: list[Tensor] = []
+    candidates = LabelCandidates(
+        batch.step, batch.log_probs, pieces.engine, pieces.verifier, Ranks(), key
+    )
 
-    def update(weights: Tensor, denominator: float, _: bool) -> None:
-        found.append(batch.gradient(weights, denominator))
+    def learn(responses: LabelResponses, advantage: Tensor, weight: Tensor) -> Learned:
+        table, denominator, _ = candidates.table(pieces.loss, responses, advantage, weight)
+        found.append(batch.gradient(table, denominator))
+        return Learned({}, stepped=False)
 
-    return run_image_step(pieces, batch.step, batch.log_probs, key, update), found[0]
+    return run_step(pieces, candidates, learn), found[0]
 
 
-def _has_closed_form(pieces: ImagePieces) -> bool:
-    advantage = pieces.advantage
+def _has_closed_form(pieces: Pieces) -> bool:
+    adapted = pieces.advantage
+    advantage = adapted.function if isinstance(adapted, PerResponse) else None
     if not (isinstance(advantage, partial) and advantage.func is maxrl):
         return False
     centred = advantage.keywords.get("eps", 0.0) == 0.0  # κ is the factor of that estimator alone
@@ -117,15 +126,17 @@ def _row(kind: str, resample: int, gradient: Tensor, exact: Tensor) -> Row:
     return {"kind": kind, "resample": resample, "cosine": cosine([gradient], [exact])}
 
 
-def _fidelities(record: ImageRecord, n0: int) -> Iterator[Row]:
+def _fidelities(record: StepRecord, n0: int) -> Iterator[Row]:
+    assert record.p is not None
+    trials = record.outcomes.trials
     before = fidelity(record.p, np.full(len(record.p), n0))
-    after = fidelity(record.p, record.trials)
+    after = fidelity(record.p, trials)
     for q, prompt in enumerate(record.ids.tolist()):
         active = bool(record.plan.active[q])
         yield {
             "prompt": prompt,
             "p": record.p[q],
-            "n": record.trials[q],
+            "n": trials[q],
             "kappa_before": before[q],
             "kappa_after": after[q] if active else 0.0,
             "active": active,

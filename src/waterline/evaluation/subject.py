@@ -1,0 +1,77 @@
+"""What an evaluation measures, whatever the kind of responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import nn
+
+from waterline.evaluation.stores import StepTable
+from waterline.rewards import Verifier
+from waterline.rollouts import Ranks
+from waterline.runs import BadInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A policy with what it takes to evaluate it.
+
+    Args:
+        task: whose splits are evaluated. engine: samples from the policy on all ranks.
+        verifier: judges what was sampled. seed: of the run, and so of the samples.
+        version: of the weights, for the engine. workers: processes that load images.
+    """
+
+    task: Any
+    policy: nn.Module
+    engine: Any
+    verifier: Verifier
+    ranks: Ranks
+    seed: int
+    version: int = 0
+    workers: int = 0
+
+
+class Evaluation(Protocol):
+    """A piece of ``conf/evaluation/``: how a policy is evaluated.
+
+    It is run on all ranks, and rank 0 writes.
+    """
+
+    def store(self, folder: str | Path) -> StepTable:
+        """The table of results below the folder ``eval`` of a run."""
+        ...
+
+    def measure(
+        self,
+        subject: Subject,
+        split: str,
+        step: int,
+        folder: str | Path,
+        progress: Callable[[int, int], None] = lambda done, of: None,
+    ) -> None:
+        """Puts what is missing of checkpoint ``step`` on ``split`` into the store.
+
+        ``progress`` is called with the numbers of prompts done and in all.
+
+        Raises:
+            BadInput: The split is empty, or the store's results were made with other settings.
+        """
+        ...
+
+    def metrics(self, folder: str | Path, split: str, step: int) -> dict[str, float]:
+        """``eval/…`` of one checkpoint on one split, from the store."""
+        ...
+
+
+def require_split(task: Any, split: str) -> None:
+    """Raise BadInput unless the task has prompts in this split."""
+    if split not in task.splits or not len(task.splits[split]):
+        filled = ", ".join(name for name, prompts in task.splits.items() if len(prompts))
+        raise BadInput(
+            f"The task has no prompts in the split {split!r}: choose among {filled}, or give it a "
+            "size above 0."
+        )

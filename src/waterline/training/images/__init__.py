@@ -1,1 +1,0 @@
-"""Training image classifiers: one label per response, and a likelihood that is known."""
