@@ -13,8 +13,7 @@ from waterline.rewards import Verdict
 from waterline.rollouts import Rollouts, SamplingParams
 from waterline.rollouts.table import Ints
 from waterline.runs import BadInput, stream_key
-from waterline.tasks.prompt import Prompt
-from waterline.tasks.task import Task
+from waterline.tasks.task import Prompt, Task
 
 
 @dataclass(frozen=True, kw_only=True)

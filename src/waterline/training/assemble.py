@@ -20,9 +20,8 @@ from waterline.rollouts import LabelSampler, SamplingParams
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.runs.targets import locate
 from waterline.success import Oracle
-from waterline.tasks.batches import require_whole_batches
 from waterline.tasks.images import ImageTask
-from waterline.tasks.task import Task
+from waterline.tasks.task import Task, require_whole_batches
 from waterline.training.checkpoints import load_weights
 from waterline.training.checks import check_budget, check_group_size, check_numbers
 from waterline.training.ranks import Ranks
@@ -65,7 +64,7 @@ def build_supervised(config: Config, task: Task | ImageTask) -> SupervisedStage:
             "where training starts from random weights, else name a base policy with base.path=."
         )
     settings = config["supervised"]
-    prompts = task.splits["sft"]
+    prompts = list(task.splits["sft"])
     targets = [task.target(p) for p in prompts]
     with as_bad_input():
         optimizer = OptimizerSettings(**settings["optimizer"])

@@ -14,7 +14,7 @@ from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import SamplingParams
 from waterline.runs import stream_key
-from waterline.tasks.batches import require_whole_batches
+from waterline.tasks.task import require_whole_batches
 from waterline.training.metrics import allocation_frame, step_metrics
 from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
 from waterline.training.step import Pieces, StepRecord, run_step

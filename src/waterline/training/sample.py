@@ -9,8 +9,7 @@ import numpy as np
 from waterline.rewards import Verdict
 from waterline.rollouts import Engine, Kind, Rollouts, SamplingParams
 from waterline.runs import BadInput
-from waterline.tasks.prompt import Prompt
-from waterline.tasks.task import Task
+from waterline.tasks.task import Prompt, Task
 from waterline.training.ranks import Ranks
 
 Ints = np.ndarray

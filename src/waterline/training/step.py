@@ -12,8 +12,7 @@ from torch import Tensor
 from waterline.allocation import Allocator, Outcomes, Plan, Request
 from waterline.rollouts import Engine, Rollouts, SamplingParams
 from waterline.success import SuccessEstimate
-from waterline.tasks.prompt import Prompt
-from waterline.tasks.task import Task
+from waterline.tasks.task import Prompt, Task
 from waterline.training.clock import Clock
 from waterline.training.ranks import Ranks
 from waterline.training.sample import extend_on_ranks, verified

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from waterline.policies import PackedRow, SharedPrefixLM, TreeLayout
-from waterline.tasks.prompt import Prompt
-from waterline.tasks.task import Task
+from waterline.tasks.task import Prompt, Task
 from waterline.training.non_finite import NonFinite
 from waterline.training.stage import OptimizerSettings, Row, Stage, rows_at
 
