@@ -170,16 +170,18 @@ def test_rows_that_do_not_exist() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"classes": 1001}, r"classes=1001.*from 2 to 1000 classes available"),
+        ({"classes": 1001}, r"classes=1001.*a whole number from 2 to 1000"),
         ({"classes": 1}, r"classes=1,"),
-        ({"size": 7}, r"size=7.*8 to 256 pixels"),
+        ({"size": 7}, r"size=7.*from 8 to 256"),
         ({"size": 257}, r"size=257"),
         ({"train": -1}, r"train=-1"),
         ({"dev": 2**29 + 1}, r"dev=536870913.*from 0 to 536870912"),
         ({"test": -3}, r"test=-3"),
+        ({"train": 2.5}, r"train=2.5.*a whole number"),
+        ({"seed": "0"}, r"seed=0.*a whole number"),
     ],
 )
-def test_settings_out_of_range_are_one_sentence(settings: dict[str, int], message: str) -> None:
+def test_settings_out_of_range_are_one_sentence(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         GlyphsTask(**settings)
     assert "\n" not in str(caught.value)
@@ -187,4 +189,4 @@ def test_settings_out_of_range_are_one_sentence(settings: dict[str, int], messag
 
 def test_it_is_an_image_task() -> None:
     task: ImageTask = TASK
-    assert (task.classes, task.channels) == (12, 1)
+    assert (task.classes, task.has_likelihood) == (12, True)

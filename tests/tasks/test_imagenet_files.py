@@ -115,7 +115,7 @@ def same(a: Images, b: Images) -> bool:
 def test_ids_and_labels_follow_the_sorted_names(root: Path) -> None:
     task = small(root)
     image_task: ImageTask = task
-    assert (image_task.classes, image_task.channels) == (3, 3)
+    assert (image_task.classes, image_task.has_likelihood) == (3, True)
     n = len(WHOLE) + len(DAMAGED) + 1 + 3
     train, dev, test = (task.splits[name] for name in ("train", "dev", "test"))
     assert train.ids.tolist() == list(range(n))
@@ -325,9 +325,9 @@ def no_images(root: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda r: remove(r / "val/n02"), r"val lacks the class folder n02,"),
-        (lambda r: remove(r / "train/n03"), r"train lacks the class folder n03,"),
-        (rename_all, r"val lacks the class folders m0, m1, m2 and 2 more,"),
+        (lambda r: remove(r / "val/n02"), r"val has no class folder n02,"),
+        (lambda r: remove(r / "train/n03"), r"train has no class folder n03,"),
+        (rename_all, r"val has no class folder m0, m1, m2 and 2 more,"),
         (one_class_more, r"has 4 class folders, n01, n02, n03 and 1 more, but .*classes is 3"),
         (no_images, r"n02 holds no image"),
         (lambda r: (r / "val").rename(r / "dev"), r"has no folder val/ \(or validation/\)"),

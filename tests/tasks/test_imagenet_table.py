@@ -131,8 +131,8 @@ def test_files_beside_a_table_and_rows_without_one(tmp_path: Path) -> None:
         ([0, 1, 2, 3, 4, 0], "int64", r"Row 3 of .*has the label 3, outside 0 to 2, as have 1 m"),
         ([0, 1, -1, 2, 0, 0], "int32", r"Row 2 of .*\(train\) has the label -1"),
         ([0, 0, 2, 2, 2, 0], "int64", r"\(train\) has no image of class 1; complete it"),
-        ([0, 1, None, 2, 2, 0], "int64", r"labels that are no whole numbers, of type int64 with g"),
-        ([0.0, 1.0, 2.0, 2.5, 2.0, 0.0], "float32", r"no whole numbers, of type float;"),
+        ([0, 1, None, 2, 2, 0], "int64", r"labels that are not whole numbers, of type int64 with"),
+        ([0.0, 1.0, 2.0, 2.5, 2.0, 0.0], "float32", r"not whole numbers, of type float;"),
     ],
 )
 def test_labels_out_of_range_are_one_sentence(

@@ -5,7 +5,7 @@ import pytest
 
 from shared_data import shared_rows
 from waterline.tasks.maze import Grid, all_mazes, count_mazes, judge_walk, prim_maze, shortest_path
-from waterline.tasks.maze.vocabulary import GOAL, PATH, START, WALL
+from waterline.tasks.maze.grid import GOAL, PATH, START, WALL
 
 STEPS = {"UP": (-1, 0), "DOWN": (1, 0), "LEFT": (0, -1), "RIGHT": (0, 1)}
 

@@ -1,7 +1,7 @@
 import pytest
 
 from waterline.tasks.maze import MazeTask, MazeTokenizer
-from waterline.tasks.maze.vocabulary import VOCABULARY
+from waterline.tasks.maze.grid import VOCABULARY
 
 
 def test_vocabulary_ids() -> None:
@@ -27,14 +27,13 @@ def test_round_trip() -> None:
             whole = prompt.tokens + task.target(prompt)
             assert task.tokenizer.decode(whole) == prompt.answer
     assert task.tokenizer.decode([1, 13, 7, 2, 0, 3], skip_special_tokens=True) == "UP DONE"
-    assert task.tokenizer.batch_decode([[13, 2], [14]], True) == ["UP", "DOWN"]
     assert task.tokenizer.encode("UP elsewhere DONE") == [13, 3, 7]
 
 
 def test_equal_to_hugging_face(tmp_path) -> None:
     transformers = pytest.importorskip("transformers")
     own = MazeTokenizer()
-    own.save_pretrained(tmp_path)
+    own.to_hf().save_pretrained(tmp_path)
     prompt = MazeTask(7, sft=0, train=1, dev=0, test=0).splits["train"][0]
     texts = [
         prompt.answer,

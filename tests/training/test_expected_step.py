@@ -14,8 +14,8 @@ from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import Finish, Kind, SamplingParams
 from waterline.success import Oracle
-from waterline.tasks.prompt import Prompt
-from waterline.rollouts.ranks import Ranks
+from waterline.tasks.task import Prompt
+from waterline.training.ranks import Ranks
 from waterline.training.step import Pieces, run_step
 from waterline.training.update import Update
 

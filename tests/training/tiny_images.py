@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ class TinySplit:
 class TinyTask:
     """Random images of at most 8×8 pixels; ids of any split are unreadable or have no class."""
 
-    channels = 1
+    has_likelihood: ClassVar[bool] = True
 
     def __init__(
         self, classes: int = 4, train: int = 12, dev: int = 6, test: int = 6, size: int = 8,

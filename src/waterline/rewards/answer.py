@@ -41,7 +41,7 @@ class Candidate:
 def find_answer(response: str) -> Candidate | None:
     r"""The one answer of a response, or None when there is none.
 
-    What stands behind the last ``</think>`` counts. The latest of these is taken: a ``\boxed{…}``,
+    Only what follows the last ``</think>`` counts. The latest of these is taken: a ``\boxed{…}``,
     with those directly before it that are joined to it by commas, 'and' or 'or'; a number alone
     behind ``####``; mathematics or a number behind 'final answer is'. Without any, it is the whole
     response when that is a bare expression, else the mathematics or number behind the last 'answer
@@ -60,6 +60,7 @@ def find_answer(response: str) -> Candidate | None:
     if not found and re.search(r"\\boxed\s*\{", text):
         return None  # cut off: what was written may be the beginning of another number
     if found:
+        # Boxes joined by 'and' are the parts of one answer; an earlier box alone is a step.
         cluster = [found[-1]]
         for box in reversed(found[:-1]):
             if not _BETWEEN.fullmatch(text[box[1] : cluster[0][0]]):

@@ -89,6 +89,7 @@ class _Parser:
             return -self.power() if self.take() == "-" else self.power()
         whole = self.peek()
         value = self.atom()
+        # A whole number directly before a fraction is a mixed number, not a product.
         if whole.isdigit() and (self.peek() == "\\frac" or self.peek().isdigit()):
             return value + self.proper_fraction()
         while self.peek() == "!":
@@ -101,6 +102,7 @@ class _Parser:
             exponent = self.power() if self.peek() in ("+", "-") else self.atom()
             if exponent.denominator != 1 or abs(exponent) > _MAX_EXPONENT or self.peek() == "^":
                 raise _NotArithmetic
+            # Before the power is taken: computing a huge one is what the limit is there to avoid.
             bits = max(value.numerator.bit_length(), value.denominator.bit_length())
             if bits * abs(exponent) > _MAX_BITS:
                 raise _NotArithmetic
@@ -117,6 +119,7 @@ class _Parser:
             top = self.argument()
             return top / self.argument()
         if token and (token[0].isdigit() or token[0] == "."):
+            # Fraction would write out all digits of 1e999999999.
             if len(token) > 100 or abs(int(re.split("[eE]", token + "e0")[1])) > _MAX_EXPONENT:
                 raise _NotArithmetic
             return Fraction(token)

@@ -109,11 +109,11 @@ def read_numbers(gold: str, answer: str) -> tuple[Exact | None, Exact | None]:
     numbers = exact_number(gold), exact_number(answer)
     texts = simplify(gold), simplify(answer)
     for one, other in ((0, 1), (1, 0)):
-        beside = numbers[other]
+        paired = numbers[other]
         comma = _DECIMAL_COMMA.fullmatch(texts[one])
-        if comma and beside is not None and beside.value.denominator > 1:
+        if comma and paired is not None and paired.value.denominator > 1:
             number = exact_number(f"{comma[1]}.{comma[2]}")
-            return (number, beside) if one == 0 else (beside, number)
+            return (number, paired) if one == 0 else (paired, number)
     return numbers
 
 

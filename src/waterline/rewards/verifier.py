@@ -65,7 +65,6 @@ class Verifier(Protocol):
         Raises:
             ValueError: There are not as many answers as responses.
         """
-        ...
 
 
 def judgement(verdicts: Sequence[str]) -> Judgement:

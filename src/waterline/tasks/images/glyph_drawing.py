@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 
 from waterline.runs.seeds import philox4x32, stream_key, uniforms
-from waterline.tasks.images.glyph_strokes import MARGIN
+from waterline.tasks.images.glyph_faces import MARGIN
 
 # Ranges of the uniform draws.
 FILL = (0.62, 0.88)  # the outline's longer side over the image's

@@ -1,9 +1,9 @@
-"""The font faces that matplotlib ships, and their characters as masks."""
+"""The font faces that matplotlib ships, and their characters as masks in three thicknesses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ TRAIN_FACES = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif")
 DEV_FACES = ("DejaVuSerif-Bold",)
 TEST_FACES = ("DejaVuSansMono",)
 ALL_FACES = TRAIN_FACES + DEV_FACES + TEST_FACES
+MARGIN = 2  # blank pixels around an outline, of which a dilation takes one
 
 _FLAGS: Any = getattr(ft2font, "LoadFlags", None)  # plain numbers until matplotlib 3.10
 _NO_HINTING: Any = 2 if _FLAGS is None else _FLAGS.NO_HINTING
 _EM = 2048  # pixels, those of the grid the outlines are designed on: nothing is rounded
-_ROW = 16  # masks beside and below each other on one canvas
+_ROW = 16  # masks next to and below each other on one canvas
 
 
 @cache
@@ -77,3 +78,28 @@ def _sheet(font: ft2font.FT2Font, codes: Sequence[int], side: int, tile: int) ->
     alpha = np.asarray(renderer.buffer_rgba())[..., 3]
     tiles = alpha.reshape(_ROW, tile, _ROW, tile).swapaxes(1, 2).reshape(-1, tile, tile)
     return tiles[: len(codes)].copy()
+
+
+@lru_cache(maxsize=8)
+def stroke_masks(faces: tuple[str, ...], codes: tuple[int, ...], side: int) -> NDArray[np.uint8]:
+    """The characters of all faces with thinner, normal and thicker strokes.
+
+    Thinner and thicker are erosion and dilation by the 3×3 cross. A process makes them once.
+
+    Returns:
+        (3, f·n, side + 2·MARGIN, side + 2·MARGIN), all characters of the first face before those of
+        the second; 255 is ink. The outline is centred, its longer side as long as ``side``.
+    """
+    masks = np.concatenate([glyph_masks(face, codes, side, side + 2 * MARGIN) for face in faces])
+    strokes = np.stack([_cross(np.minimum, masks), masks, _cross(np.maximum, masks)])
+    strokes.flags.writeable = False
+    return strokes
+
+
+def _cross(pick: Callable[..., NDArray[np.uint8]], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    result = masks.copy()
+    pick(result[:, 1:], masks[:, :-1], out=result[:, 1:])
+    pick(result[:, :-1], masks[:, 1:], out=result[:, :-1])
+    pick(result[:, :, 1:], masks[:, :, :-1], out=result[:, :, 1:])
+    pick(result[:, :, :-1], masks[:, :, 1:], out=result[:, :, :-1])
+    return result

@@ -20,8 +20,8 @@ def alike_pairs(masks: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np
     """The pairs of masks of one face that show the same shape, within ``TOLERANCE``.
 
     d(a, b) = ‖a − b‖² / min(‖a‖², ‖b‖²) over the pixels is 0 for equal masks and 1 for a stroke
-    that is there or not. Means over 4×4 pixels never lie further apart than the pixels, so that
-    they sort out nearly all pairs first.
+    that is there or not. Means over 4×4 pixels never lie further apart than the pixels, so
+    they rule out nearly all pairs at little cost.
 
     Args:
         masks: (n, s, s), none of them blank, s a multiple of 4.
@@ -46,11 +46,11 @@ def alike_pairs(masks: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np
 def distinct_characters() -> tuple[int, ...]:
     """Code points of which no two have the same outline in any face, in ascending order.
 
-    Candidates are in the charmap of all faces, blank in none of them, and neither marks that
-    combine, nor separators, control or private characters, nor pieces of frames, many of which
-    differ in thickness alone. Two whose masks, centred and scaled
-    to one size, are within ``TOLERANCE`` in at least one face are one shape, as is what is linked
-    by such pairs; the lowest code point stands for it.
+    Candidates are in the charmap of all faces and blank in none of them. Left out are marks that
+    combine, separators, control and private characters, and pieces of frames, many of which
+    differ in thickness alone. Two characters are one shape when their masks, centred and scaled to
+    one size, are within ``TOLERANCE`` in at least one face, or when a chain of such pairs links
+    them; the lowest code point stands for the shape.
     """
     shared = set.intersection(*map(charmap, ALL_FACES))
     codes = sorted(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from waterline.tasks.images.glyph_drawing import draw_glyphs
-from waterline.tasks.images.glyph_faces import DEV_FACES, TEST_FACES, TRAIN_FACES
+from waterline.tasks.images.glyph_faces import DEV_FACES, TEST_FACES, TRAIN_FACES, stroke_masks
 from waterline.tasks.images.glyph_shapes import choose_characters
-from waterline.tasks.images.glyph_strokes import stroke_masks
 from waterline.tasks.images.image_task import Images, ImageSplit
 
 MOST_CLASSES = 1000
@@ -44,8 +44,7 @@ class GlyphsTask:
         ValueError: More classes than there are, or a size or number of images out of range.
     """
 
-    channels = 1
-    has_likelihood = True
+    has_likelihood: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -56,27 +55,15 @@ class GlyphsTask:
         size: int = 32,
         seed: int = 0,
     ) -> None:
-        if not all(isinstance(n, int) for n in (classes, train, dev, test, size, seed)):
-            raise ValueError(
-                f"glyphs got classes={classes}, train={train}, dev={dev}, test={test}, size={size} "
-                f"and seed={seed}: all must be whole numbers."
-            )
-        if not 2 <= classes <= MOST_CLASSES:
-            raise ValueError(
-                f"glyphs got classes={classes}, but has from 2 to {MOST_CLASSES} classes available:"
-                " choose a number of them in that range."
-            )
-        if not SIZES[0] <= size <= SIZES[1]:
-            raise ValueError(
-                f"glyphs got size={size}, but draws images of {SIZES[0]} to {SIZES[1]} pixels a "
-                "side: choose a size in that range."
-            )
         counts = {"train": train, "dev": dev, "test": test}
-        for name, count in counts.items():
-            if not 0 <= count <= _STRIDE:
+        limits = {"classes": (classes, 2, MOST_CLASSES), "size": (size, *SIZES)}
+        limits |= {name: (count, 0, _STRIDE) for name, count in counts.items()}
+        limits["seed"] = (seed, -(2**63), 2**63)
+        for name, (value, least, most) in limits.items():
+            if not isinstance(value, int) or not least <= value <= most:
                 raise ValueError(
-                    f"glyphs got {name}={count}, but a split has from 0 to {_STRIDE} images: choose"
-                    " a number in that range."
+                    f"glyphs got {name}={value}, but {name} is a whole number from {least} to"
+                    f" {most}: choose one in that range."
                 )
         self.classes, self.size, self.seed = classes, size, seed
         self.splits: dict[str, ImageSplit] = {

@@ -1,14 +1,16 @@
 """Labelled image files by row, and the split that decodes them."""
 
+import warnings
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
 
 from waterline.runs import stream_key, uniforms
-from waterline.tasks.images.image_decode import decode_rgb, why_unreadable
 from waterline.tasks.images.image_task import Images, Unreadable
 from waterline.tasks.images.transforms import DRAWS, ImageNetTransform
 
@@ -23,18 +25,16 @@ class ImageFiles(Protocol):
 
     def read(self, row: int) -> bytes:
         """The bytes of the file of this row, unchecked."""
-        ...
 
     def name(self, row: int) -> str:
         """The name by which a user finds the file."""
-        ...
 
 
 class FileSplit:
-    """A split of image files: the row in ``files`` and ``first_id`` make the id.
+    """A split of image files; the id of an image is ``first_id`` plus its row in ``files``.
 
-    Decoding happens at ``load``; what cannot be read or decoded is told there, whatever the error,
-    and keeps its id.
+    ``load`` decodes. It reports the files that cannot be read or decoded, whatever the error; they
+    keep their ids.
     """
 
     def __init__(self, files: ImageFiles, transform: ImageNetTransform, first_id: int) -> None:
@@ -46,10 +46,14 @@ class FileSplit:
         return len(self.ids)
 
     def load(self, rows: Sequence[int], key: int | None) -> Images:
-        """The images of these rows, augmented as ``key`` and their ids say; None: not augmented."""
+        """The images of these rows; ``key`` and their ids set the augmentation, None means none."""
         index = np.asarray(rows, dtype=np.int64)
         ids = self.ids[index]
-        draws = None if key is None else self._draws(ids, key)
+        draws: list[list[float]] | None = None
+        if key is not None:
+            # A stream of its own, so that a caller may use the same key for something else.
+            stream = stream_key(key, "augmentation", 0)
+            draws = uniforms(stream, ids, np.zeros_like(ids), np.arange(DRAWS)).tolist()
         pixels, kept, unreadable = [], [], []
         for place, row in enumerate(index.tolist()):
             try:
@@ -70,11 +74,34 @@ class FileSplit:
             tuple(unreadable),
         )
 
-    @staticmethod
-    def _draws(ids: NDArray[np.int64], key: int) -> list[list[float]]:
-        # A stream of its own, so that a caller may use the same key for something else.
-        stream = stream_key(key, "augmentation", 0)
-        draws: list[list[float]] = uniforms(
-            stream, ids, np.zeros_like(ids), np.arange(DRAWS)
-        ).tolist()
-        return draws
+
+def decode_rgb(data: bytes) -> Image.Image:
+    """The image that ``data``, the bytes of an image file, holds, as 8-bit RGB.
+
+    The format is read from the bytes, not from a name: a PNG may be called .JPEG. CMYK, greyscale
+    and palettes, with transparency too, become RGB by Pillow's ``convert``. The orientation that
+    EXIF data may ask for is not applied, as in torchvision's ``ImageFolder``; damaged EXIF data
+    changes nothing and gives no warning.
+
+    Raises:
+        ValueError: There are no bytes, or they are not an image.
+        Exception: Whatever Pillow raises for a damaged, truncated or overlarge image.
+    """
+    if not data:
+        raise ValueError("the file is empty")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with Image.open(BytesIO(data)) as image:
+                return image.convert("RGB")
+        except UnidentifiedImageError:  # its text names a memory address
+            raise ValueError("the file is no image that Pillow can read") from None
+
+
+def why_unreadable(error: Exception) -> str:
+    """One line for an error of reading or decoding: the same in every process."""
+    text = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
+    kind = type(error).__name__
+    if not text:
+        return kind
+    return text if isinstance(error, (OSError, ValueError)) else f"{kind}: {text}"

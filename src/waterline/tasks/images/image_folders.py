@@ -14,7 +14,7 @@ _ENDINGS = tuple(IMG_EXTENSIONS)
 class FolderFiles:
     """The image files of the folders ``folder``/<class>, in the order of class and file name.
 
-    What counts as an image is told by the ending of its name, as in torchvision's
+    The ending of a file's name decides whether it is an image, as in torchvision's
     ``ImageFolder``; other files, hidden ones and folders within are ignored. No file is opened.
 
     Raises ValueError for a class folder without an image, or one that cannot be read.
@@ -104,8 +104,8 @@ def open_folders(root: Path, classes: int) -> tuple[FolderFiles, FolderFiles]:
         missing = sorted(set(here) - set(there))
         if missing:
             raise ValueError(
-                f"{root / name} lacks the class folder{'s' * (len(missing) > 1)} {_some(missing)},"
-                " which the other split has; both need the same classes."
+                f"{root / name} has no class folder {_some(missing)}, but the other split has: both"
+                " need the same classes."
             )
     if len(train) != classes:
         raise ValueError(

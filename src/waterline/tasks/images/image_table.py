@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class TableFiles:
     """The image files in the column ``image`` of a table, labelled in the column ``label``.
 
-    ``name`` says what the table is: the data set and split.
+    ``name`` is the data set and split, for messages.
 
     Raises ValueError for a label outside 0 … ``classes`` − 1, for a class without an image, and
     when the columns are missing.
@@ -36,7 +36,7 @@ class TableFiles:
             )
         self.table_name = name
         self.labels: NDArray[np.int64] = _labels(table, name, classes)
-        # The files themselves, so that one that cannot be decoded is no error of the library's.
+        # Undecoded: the library would raise at the first damaged file and end the run.
         self.images = table.select_columns("image").cast_column("image", Image(decode=False))
 
     def read(self, row: int) -> bytes:
@@ -58,7 +58,7 @@ def _labels(table: "Dataset", name: str, classes: int) -> NDArray[np.int64]:
         labels = column.to_numpy().astype(np.int64, casting="same_kind")
     except TypeError:
         raise ValueError(
-            f"{name} has labels that are no whole numbers, of type {column.type}"
+            f"{name} has labels that are not whole numbers, of type {column.type}"
             f"{' with gaps' * (column.null_count > 0)}; take a data set with a class for each row."
         ) from None
     wrong = np.flatnonzero((labels < 0) | (labels >= classes))
@@ -82,7 +82,7 @@ def open_table(dataset: str, classes: int) -> tuple[TableFiles, TableFiles]:
 
     ``dataset`` is a name on the Hub or a local folder that ``datasets.load_dataset`` reads.
 
-    Raises ValueError when it cannot be had, and for what :class:`TableFiles` does not accept.
+    Raises ValueError when it cannot be loaded, and for what :class:`TableFiles` refuses.
     """
     from datasets import load_dataset
 

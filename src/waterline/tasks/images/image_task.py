@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,13 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Decoded images of a batch, in the order of the rows that were asked for.
+    """Decoded images of a batch, in the order of the rows that were requested.
 
     Attributes:
         pixels: (b, C, H, W) float32, normalised; b may be 0.
         ids: (b,) int64, persistent prompt ids.
         labels: (b,) int64 in [0, classes).
-        unreadable: the images asked for that are not among them.
+        unreadable: the requested images that could not be decoded.
     """
 
     pixels: Tensor
@@ -50,12 +50,11 @@ class ImageSplit(Protocol):
     def __len__(self) -> int: ...
 
     def load(self, rows: Sequence[int], key: int | None) -> Images:
-        """The images of these rows; rows that cannot be decoded are told in ``unreadable``.
+        """The images of these rows; ``unreadable`` names those that cannot be decoded.
 
         ``key`` seeds the random augmentation, which depends on it and on the image's id alone;
         None gives the fixed transform of evaluation.
         """
-        ...
 
 
 @runtime_checkable
@@ -63,9 +62,17 @@ class ImageTask(Protocol):
     """A classifier's data: each image is a prompt, a response is one class label.
 
     The reward of a label is 1 when it is the image's own, so that the success probability is the
-    softmax probability of that label. ``splits`` has the keys ``train``, ``dev`` and ``test``.
+    softmax probability of that label.
+
+    Attributes:
+        has_likelihood: Whether the success probability of a prompt is known exactly, without
+            sampling: here it is.
+        classes: the number of labels.
     """
 
+    has_likelihood: ClassVar[bool]
     classes: int
-    channels: int
-    splits: dict[str, ImageSplit]
+
+    @property
+    def splits(self) -> Mapping[str, ImageSplit]:
+        """The images of ``train``, ``dev`` and ``test``."""

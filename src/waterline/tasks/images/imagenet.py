@@ -1,6 +1,7 @@
 """ImageNet-1K as a task, or any other folders of images in its form."""
 
 from pathlib import Path
+from typing import ClassVar
 
 from waterline.tasks.images.image_files import FileSplit, ImageFiles
 from waterline.tasks.images.image_folders import open_folders
@@ -18,18 +19,17 @@ class ImageNetTask:
 
     The papers follow their curves and report on one set, the validation images: ``dev`` and
     ``test`` are both that set, and have the same ids. The id of a training image is its row in the
-    data set, or its place in the order of class and file name; validation images are counted on
-    after the last training image. Files that cannot be decoded keep their ids.
+    data set, or its place in the order of class and file name; the ids of the validation images
+    follow that of the last training image. Files that cannot be decoded keep their ids.
 
     ``crop`` is the side of the images in pixels, ``resize`` that of the shorter side before an
     image of evaluation is cropped; training crops at random.
 
     Source: MaxRL, App. D; SERA, App. D.1.1. Raises ValueError for impossible sizes, for classes
-    that are missing, empty or too many, for labels out of range, and for data that are not there.
+    that are missing, empty or too many, for labels out of range, and for missing data.
     """
 
-    channels = 3
-    has_likelihood = True
+    has_likelihood: ClassVar[bool] = True
 
     def __init__(
         self,

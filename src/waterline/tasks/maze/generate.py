@@ -1,27 +1,83 @@
-"""Splits of generated mazes."""
+"""Mazes drawn at random, none of them twice."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import islice
 
-from waterline.tasks.maze.count import count_mazes
-from waterline.tasks.maze.draw import distinct_mazes
-from waterline.tasks.maze.grid import Grid
-from waterline.tasks.maze.prim import rooms
-from waterline.tasks.maze.shortest_path import shortest_path
+from waterline.tasks.maze.all_mazes import all_mazes, count_mazes, rooms
+from waterline.tasks.maze.grid import GOAL, PATH, START, WALL, Grid
+from waterline.tasks.maze.walk import shortest_path
+
+_LISTABLE = 200_000
+_PATIENCE = 50
 
 
-def generate_mazes(
-    size: int, counts: Mapping[str, int], seed: int
-) -> dict[str, list[tuple[Grid, str]]]:
-    """Draw ``counts[split]`` mazes for each split, in the order of ``counts``, all different.
+def prim_maze(size: int, rng: random.Random) -> Grid:
+    """Draw a maze whose passages are a spanning tree of the rooms.
 
-    Each split has its own random stream and takes no maze of the splits before it: their sizes
-    alone can change which mazes it gets, and a larger split begins with the smaller one.
+    From the opened room (1, 1), a uniformly random room of the frontier is joined to a uniformly
+    random one of its opened neighbours, until all rooms are open. Start is (1, 1), the goal
+    (size − 2, size − 2). Between two rooms there is exactly one simple path.
 
-    Returns each split's grids, each with its demonstration " MOVE … MOVE DONE <eos>". Raises
-    ValueError for an even size or one below 5, and when more mazes are asked for than exist.
+    Raises ValueError for an even size or one below 5.
     """
+    neighbours = rooms(size)
+    uniform = rng.random
+    cells = bytearray([WALL]) * (size * size)
+    seen = bytearray(size * size)
+    first = size + 1
+    cells[first] = PATH
+    frontier = list(neighbours[first])
+    for room in (first, *frontier):
+        seen[room] = 1
+    while frontier:
+        pick = int(uniform() * len(frontier))
+        room = frontier[pick]
+        frontier[pick] = frontier[-1]
+        frontier.pop()
+        opened = []
+        for other in neighbours[room]:
+            if cells[other] == PATH:
+                opened.append(other)
+            elif not seen[other]:
+                seen[other] = 1
+                frontier.append(other)
+        other = opened[int(uniform() * len(opened))] if len(opened) > 1 else opened[0]
+        cells[room] = PATH
+        cells[(room + other) >> 1] = PATH  # the wall half-way between the two rooms
+    cells[first] = START
+    cells[size * (size - 1) - 2] = GOAL
+    return Grid(size, bytes(cells))
+
+
+def distinct_mazes(size: int, rng: random.Random, seen: set[bytes]) -> Iterator[Grid]:
+    """Yield mazes whose cells are not in ``seen``, adding each to it; ends when all were seen.
+
+    The mazes are draws of Prim's algorithm. Where few mazes exist (sizes up to 9) and 50 draws
+    running were all seen before, those left are yielded in uniformly random order instead, since
+    waiting for the rarest would take millions of draws. Which mazes come does not depend on how
+    many are taken, so a longer split begins with the shorter one.
+    """
+    listable = count_mazes(size) <= _LISTABLE
+    repeats = 0
+    while not (listable and repeats >= _PATIENCE):
+        grid = prim_maze(size, rng)
+        if grid.cells in seen:
+            repeats += 1
+            continue
+        repeats = 0
+        seen.add(grid.cells)
+        yield grid
+    # Only now: listing the mazes of size 9 takes seconds.
+    left = [grid for grid in all_mazes(size) if grid.cells not in seen]
+    rng.shuffle(left)
+    for grid in left:
+        seen.add(grid.cells)
+        yield grid
+
+
+def require_that_many_exist(size: int, counts: Mapping[str, int]) -> None:
+    """Raise ValueError for an even size, one below 5, and one with too few different mazes."""
     rooms(size)  # raises for a size that has no mazes
     total, exist = sum(counts.values()), count_mazes(size)
     if total > exist:
@@ -30,11 +86,17 @@ def generate_mazes(
             f"{total} distinct mazes are asked for ({asked}), but only {exist} exist of size"
             f" {size}×{size}; ask for fewer or take a larger size."
         )
-    seen: set[bytes] = set()
-    splits: dict[str, list[tuple[Grid, str]]] = {}
-    for split, count in counts.items():
-        grids = islice(distinct_mazes(size, random.Random(f"maze/{seed}/{split}"), seen), count)
-        splits[split] = [
-            (grid, " ".join(("", *shortest_path(grid), "DONE <eos>"))) for grid in grids
-        ]
-    return splits
+
+
+def generate_mazes(
+    size: int, seed: int, split: str, count: int, given: Set[bytes]
+) -> list[tuple[Grid, str]]:
+    """Draw ``count`` different mazes for a split, none with its cells among those ``given`` out.
+
+    Each split has its own random stream: the splits before it can change which mazes it gets
+    by their sizes alone, and a larger split begins with the smaller one.
+
+    Returns the grids, each with its demonstration " MOVE … MOVE DONE <eos>".
+    """
+    grids = islice(distinct_mazes(size, random.Random(f"maze/{seed}/{split}"), set(given)), count)
+    return [(grid, " ".join(("", *shortest_path(grid), "DONE <eos>"))) for grid in grids]

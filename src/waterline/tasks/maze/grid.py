@@ -1,19 +1,22 @@
-"""A maze as a square of cells, and its text."""
+"""The 32 words of the maze language, and a maze as cells and as text."""
 
 from dataclasses import dataclass
 
-from waterline.tasks.maze.vocabulary import (
-    BOS,
-    CELLS,
-    GOAL,
-    GRID_END,
-    GRID_START,
-    NEWLINE,
-    PATH_START,
-    START,
-    TOKEN_IDS,
-    VOCABULARY,
+# The ids are those of the maze experiments of MaxRL and SERA: their checkpoints can be read.
+SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
+VOCABULARY = (
+    *SPECIAL,
+    *("GRID_START", "GRID_END", "PATH_START", "DONE", "PATH", "WALL", "GOAL", "START", "NEWLINE"),
+    *("UP", "DOWN", "LEFT", "RIGHT", "\n"),
+    *(f"RESERVED_{i}" for i in range(14)),
 )
+TOKEN_IDS = {word: i for i, word in enumerate(VOCABULARY)}
+
+PAD, BOS, EOS, UNK = range(4)
+GRID_START, GRID_END, PATH_START, DONE, PATH, WALL, GOAL, START, NEWLINE = range(4, 13)
+
+MOVES = ("UP", "DOWN", "LEFT", "RIGHT")
+CELLS = (PATH, WALL, GOAL, START)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,18 @@
 """Mazes as a task."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
-from waterline.tasks.maze.generate import generate_mazes
-from waterline.tasks.maze.grid import Grid
-from waterline.tasks.maze.load import load_mazes
+from waterline.tasks.maze.files import LoadedMazes
+from waterline.tasks.maze.generate import generate_mazes, require_that_many_exist
+from waterline.tasks.maze.grid import DONE, EOS, Grid
 from waterline.tasks.maze.tokenizer import MazeTokenizer
-from waterline.tasks.maze.vocabulary import DONE, EOS
-from waterline.tasks.maze.walk import judge_walk
-from waterline.tasks.prompt import Prompt
+from waterline.tasks.task import LazyPrompts, Prompt
 
 # Ids stay below 2³¹. The order is that of the ids only; mazes are given out test first.
 _FIRST_ID = {"train": 0, "dev": 500_000_000, "test": 1_000_000_000, "sft": 1_500_000_000}
-
-
-def _prompt(number: int, grid: Grid, demonstration: str) -> Prompt:
-    text = grid.prompt_text()
-    return Prompt(number, text, grid.prompt_tokens(), text + demonstration)
 
 
 class MazeTask:
@@ -26,14 +21,16 @@ class MazeTask:
     ``size`` counts the cells along a side, walls included: odd, at least 5. ``sft``, ``train``,
     ``dev`` and ``test`` are numbers of mazes. No maze occurs twice, in one split or in two, and
     the sizes of ``sft`` and ``train`` do not change which mazes ``dev`` and ``test`` hold; nor does
-    ``sft`` change ``train``. ``max_response`` is in tokens. With ``path`` the mazes are read from a
-    file or folder in the papers' format instead of being generated (see ``load_mazes``).
+    ``sft`` change ``train``. A split is made when one of its prompts is first read, after those
+    that stand before it in test, dev, train, sft. ``max_response`` is in tokens. With ``path`` the
+    mazes are read from a file or folder in the papers' format instead of being generated (see
+    ``LoadedMazes``).
 
-    Source: MaxRL, App. E.1; SERA, App. D.1.2. Raises ValueError for an impossible size, for more
-    mazes than exist, and for malformed rows.
+    Source: MaxRL, App. E.1; SERA, App. D.1.2. Raises ValueError for an impossible size and for more
+    mazes than exist or than a file has rows; reading a split raises it for malformed rows.
     """
 
-    has_likelihood = False
+    has_likelihood: ClassVar[bool] = False
     stop_tokens: tuple[int, ...] = (DONE, EOS)
 
     def __init__(
@@ -56,30 +53,36 @@ class MazeTask:
                 )
         if max_response < 1:
             raise ValueError(f"max_response is {max_response} tokens; give at least 1.")
-        self.size = size
         self.max_response = max_response
         self.tokenizer = MazeTokenizer()
+        self._counts, self._made = counts, dict[str, list[Prompt]]()
+        self._given: set[bytes] = set()  # the cells of the mazes in ``_made``
+        self._take: Callable[[str, int, Set[bytes]], list[tuple[Grid, str]]]
         if path is None:
-            mazes = generate_mazes(size, counts, seed)
+            require_that_many_exist(size, counts)
+            self._take = partial(generate_mazes, size, seed)
         else:
-            mazes = load_mazes(Path(path).expanduser(), size, counts, seed)
-        self.splits: dict[str, list[Prompt]] = {
-            split: [_prompt(first + i, *maze) for i, maze in enumerate(mazes[split])]
-            for split, first in _FIRST_ID.items()
+            self._take = LoadedMazes(Path(path).expanduser(), size, counts, seed).take
+        self.splits: dict[str, Sequence[Prompt]] = {
+            split: LazyPrompts(counts[split], partial(self._prompts, split)) for split in _FIRST_ID
         }
 
-    @property
-    def max_prompt(self) -> int:
-        """Tokens in every prompt of this size: 310 at size 17."""
-        return self.size * (self.size + 1) + 4
+    def _prompts(self, split: str) -> list[Prompt]:
+        # No maze stands twice, and test gets its mazes first: what stands before a split in
+        # ``_counts`` is made before it. ``sft`` is last, since runs that start from a base do
+        # not read it, and it is by far the largest.
+        for name, count in self._counts.items():
+            if split in self._made:
+                break
+            if name not in self._made:
+                mazes = self._take(name, count, self._given)
+                self._given.update(grid.cells for grid, _ in mazes)
+                self._made[name] = [
+                    Prompt(i, grid.prompt_text(), grid.prompt_tokens(), grid.prompt_text() + way)
+                    for i, (grid, way) in enumerate(mazes, _FIRST_ID[name])
+                ]
+        return self._made[split]
 
     def target(self, prompt: Prompt) -> tuple[int, ...]:
         """The demonstration that supervised training imitates: the moves, DONE and ``<eos>``."""
         return tuple(self.tokenizer.encode(prompt.answer[len(prompt.text) :]))
-
-    def verify(self, prompts: Sequence[Prompt], responses: Sequence[str]) -> list[str]:
-        """``correct``, ``wrong`` or ``unparseable`` for each response to the prompt beside it."""
-        return [
-            judge_walk(response, prompt.answer)
-            for prompt, response in zip(prompts, responses, strict=True)
-        ]

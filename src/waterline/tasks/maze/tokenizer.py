@@ -1,11 +1,10 @@
-"""One word, one token."""
+"""One word of the maze language, one token."""
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from waterline.tasks.maze.vocabulary import BOS, EOS, PAD, SPECIAL, TOKEN_IDS, UNK, VOCABULARY
+from waterline.tasks.maze.grid import BOS, EOS, PAD, SPECIAL, TOKEN_IDS, UNK, VOCABULARY
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -26,10 +25,9 @@ class MazeTokenizer:
     bos_token_id = BOS
     eos_token_id = EOS
     unk_token_id = UNK
-    vocab_size = len(VOCABULARY)
 
     def __len__(self) -> int:
-        return self.vocab_size
+        return len(VOCABULARY)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``; no special token is added."""
@@ -39,12 +37,6 @@ class MazeTokenizer:
         """The words of ``token_ids`` joined by spaces; special are ``<pad> <bos> <eos> <unk>``."""
         first = len(SPECIAL) if skip_special_tokens else 0
         return " ".join(VOCABULARY[i] for i in token_ids if i >= first)
-
-    def batch_decode(
-        self, rows: Sequence[Sequence[int]], skip_special_tokens: bool = False
-    ) -> list[str]:
-        """``decode`` for each row."""
-        return [self.decode(row, skip_special_tokens) for row in rows]
 
     def to_hf(self) -> "PreTrainedTokenizerFast":
         """The same tokenizer as a ``PreTrainedTokenizerFast`` over ``tokenizers.WordLevel``."""
@@ -62,7 +54,3 @@ class MazeTokenizer:
             padding_side="left",
             clean_up_tokenization_spaces=False,
         )
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write the Hugging Face files of this tokenizer into ``folder``."""
-        self.to_hf().save_pretrained(str(folder))

@@ -1,9 +1,8 @@
-"""Whether a response walks through its maze."""
+"""Walks through a maze: the verdict on one, and the shortest."""
 
 from functools import lru_cache
 
-from waterline.tasks.maze.grid import Grid
-from waterline.tasks.maze.vocabulary import MOVES, SPECIAL, WALL
+from waterline.tasks.maze.grid import MOVES, SPECIAL, WALL, Grid
 
 _IGNORED = frozenset(SPECIAL)
 
@@ -12,7 +11,7 @@ _IGNORED = frozenset(SPECIAL)
 def _walled(sequence: str) -> tuple[bytes, int, int, dict[str, int]]:
     """Cells within an extra wall, start, goal, and the step of each move.
 
-    One wall behind each row serves both its end and the next row's beginning.
+    One wall after each row closes its end and the beginning of the next row.
     """
     grid = Grid.from_sequence(sequence)
     size, wall = grid.size, bytes([WALL])
@@ -42,6 +41,7 @@ def judge_walk(response: str, sequence: str) -> str:
         walk = [steps[word] for word in words[: words.index("DONE")]]
     except (ValueError, KeyError):
         return "unparseable"
+    # A step over the rim ends in the extra wall: no bounds need be checked.
     for step in walk:
         place += step
         if place == goal:
@@ -49,3 +49,32 @@ def judge_walk(response: str, sequence: str) -> str:
         if cells[place] == WALL:
             return "wrong"
     return "wrong"
+
+
+def shortest_path(grid: Grid) -> tuple[str, ...]:
+    """The moves of a shortest path from START to GOAL.
+
+    Breadth-first, neighbours in the order UP, DOWN, LEFT, RIGHT; ties between paths of equal length
+    go to the first one found. Raises ValueError when the goal cannot be reached.
+    """
+    size, cells, start, goal = grid.size, grid.cells, grid.start, grid.goal
+    steps = (-size, size, -1, 1)
+    came_by = {start: -1}
+    queue = [start]
+    for cell in queue:
+        if cell == goal:
+            break
+        for move, step in enumerate(steps):
+            there = cell + step
+            if not 0 <= there < len(cells) or (move > 1 and there // size != cell // size):
+                continue
+            if cells[there] != WALL and there not in came_by:
+                came_by[there] = move
+                queue.append(there)
+    else:
+        raise ValueError("The maze's goal cannot be reached from its start; correct the maze.")
+    moves = []
+    while cell != start:
+        moves.append(MOVES[came_by[cell]])
+        cell -= steps[came_by[cell]]
+    return tuple(reversed(moves))
