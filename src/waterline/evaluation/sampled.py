@@ -77,7 +77,7 @@ class SampledEvaluation:
         key = stream_key(subject.seed, f"evaluation/{split}", 0)
         params = self._params(key, subject.task.max_response, subject.task.stop_tokens)
         if missing:
-            subject.engine.sync(subject.policy.named_weights(), subject.version)
+            subject.engine.sync(subject.named_weights(), subject.version)
         per_chunk = max(1, self.max_rows // self.n)
         for first in range(0, len(missing), per_chunk):
             ids = missing[first : first + per_chunk]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import nn
+from torch import Tensor, nn
 
 from waterline.evaluation.stores import StepTable
 from waterline.rewards import Verifier
@@ -33,6 +33,11 @@ class Subject:
     seed: int
     version: int = 0
     workers: int = 0
+
+    def named_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The policy's weights by the names that its engine knows them by."""
+        weights: Iterator[tuple[str, Tensor]] = self.policy.named_weights()  # type: ignore[operator]
+        return weights
 
 
 class Evaluation(Protocol):

@@ -197,7 +197,10 @@ class Rollouts:
         self, nodes: Ints, success: NDArray[np.bool_], reward: Floats, verdict: Sequence[str]
     ) -> Rollouts:
         """The table with success, reward and verdict of the leaves ``nodes``."""
-        columns = self.success.copy(), self.reward.copy(), self.verdict.copy()
-        for column, values in zip(columns, (success, reward, verdict), strict=True):
-            column[nodes] = values
-        return replace(self, success=columns[0], reward=columns[1], verdict=columns[2])
+        table = replace(
+            self, success=self.success.copy(), reward=self.reward.copy(),
+            verdict=self.verdict.copy(),
+        )  # fmt: skip
+        table.success[nodes], table.reward[nodes] = success, reward
+        table.verdict[nodes] = np.array(verdict, dtype=object)
+        return table

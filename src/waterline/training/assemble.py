@@ -151,8 +151,9 @@ def assemble(config: Config, task: Any) -> Assembled:
         BadInput: Something in the configuration is wrong or does not fit.
     """
     policy = build_policy(config)
-    stage_type = locate(str(config["training"]["_target_"]))
-    for group, kind in (("policies", policy), ("engine", locate(config["engine"]["_target_"]))):
+    stage_type: Any = locate(str(config["training"]["_target_"]))
+    engine: Any = locate(str(config["engine"]["_target_"]))
+    for group, kind in (("policies", policy), ("engine", engine)):
         if kind.responses != stage_type.responses:
             raise BadInput(
                 f"The piece chosen for {group} is for {kind.responses}, and training is for "

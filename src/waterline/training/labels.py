@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -42,8 +43,10 @@ class LabelResponses:
 
     def kept(self, mask: Bools) -> LabelResponses:
         """Those of ``mask`` (R,) alone."""
-        arrays = (self.row, self.group, self.success, self.reward, self.image, self.label)
-        return LabelResponses(*(array[mask] for array in arrays))
+        return LabelResponses(
+            row=self.row[mask], group=self.group[mask], success=self.success[mask],
+            reward=self.reward[mask], image=self.image[mask], label=self.label[mask],
+        )  # fmt: skip
 
 
 class LabelCandidates:
@@ -72,7 +75,8 @@ class LabelCandidates:
         self.engine, self.verifier, self.ranks = engine, verifier, ranks
         self.key, self.add = key, add
         nothing: Ints = np.empty(0, dtype=np.int64)
-        self.ids, self.here, self.truth, self.p = nothing, nothing, nothing, np.empty(0)
+        self.ids, self.here, self.truth = nothing, nothing, nothing
+        self.p: Floats | None = np.empty(0)
         self.drawn_from: NDArray[np.float64] = np.empty((0, log_probs.shape[1]))
         self.log_probs = log_probs[:0]
         self.sampled, self.judged = Labels(nothing, nothing), (np.empty(0, bool), np.empty(0))
@@ -110,7 +114,10 @@ class LabelCandidates:
         )
         self.trials = self.trials + plan.counts
         self.clock.lap("sample")
-        found = self.verifier(self.truth[new.row], new.label, np.ones(len(new.row), dtype=bool))
+        complete = np.ones(len(new.row), dtype=bool)
+        # Arrays serve as the sequences that a verifier takes.
+        answers, responses = cast(Any, (self.truth[new.row], new.label))
+        found = self.verifier(answers, responses, complete)
         right = np.bincount(new.row, weights=found.success, minlength=len(here)).astype(np.int64)
         gained = np.bincount(new.row, weights=found.reward, minlength=len(here))
         self.successes, self.reward = self.successes.copy(), self.reward.copy()
@@ -126,9 +133,9 @@ class LabelCandidates:
         if plan.further and self.add is not None:
             self._append(*self.add(plan.further, self.ids))
             grown = len(self.ids) - len(self.trials)
-            self.trials, self.successes, self.reward = (
-                np.pad(values, (0, grown)) for values in (self.trials, self.successes, self.reward)
-            )
+            self.trials = np.pad(self.trials, (0, grown))
+            self.successes = np.pad(self.successes, (0, grown))
+            self.reward = np.pad(self.reward, (0, grown))
         return Outcomes(self.trials, self.successes, {"reward": self.reward})
 
     def table(

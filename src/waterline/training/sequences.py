@@ -32,10 +32,11 @@ class Sequences:
     def kept(self, mask: Bools) -> Sequences:
         """Those of ``mask`` (R,) alone; the table keeps all nodes."""
         tokens = torch.from_numpy(np.repeat(mask, self.length))
-        arrays = (self.node, self.row, self.group, self.success, self.reward, self.length)
         return Sequences(
-            self.rollouts, *(array[mask] for array in arrays),
-            {name: column[tokens] for name, column in self.columns.items()},
+            rollouts=self.rollouts, node=self.node[mask], row=self.row[mask],
+            group=self.group[mask], success=self.success[mask], reward=self.reward[mask],
+            length=self.length[mask],
+            columns={name: column[tokens] for name, column in self.columns.items()},
         )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ class SequenceCandidates:
         found, count = self._leaves(), len(self.roots)
 
         def total(values: np.ndarray) -> Floats:
-            return np.bincount(found.row, weights=values, minlength=count)
+            return np.bincount(found.row, weights=values, minlength=count).astype(np.float64)
 
         return Outcomes(
             trials=np.bincount(found.row, minlength=count),

@@ -56,12 +56,35 @@ class Clock:
 class Responses(Protocol):
     """The R responses of a step that this rank learns from, or all ranks' where each needs them."""
 
-    row: Ints  # (R,) the candidate of each, a row of the plan
-    group: Ints  # (R,) its prompt id
-    success: Bools  # (R,)
-    reward: Floats  # (R,)
-    length: Ints  # (R,) sampled tokens, 1 for a label
-    columns: Mapping[str, Tensor]  # (N,) token columns that the advantage reads; N = Σ length
+    @property
+    def row(self) -> Ints:
+        """(R,) the candidate of each, a row of the plan."""
+        ...
+
+    @property
+    def group(self) -> Ints:
+        """(R,) its prompt id."""
+        ...
+
+    @property
+    def success(self) -> Bools:
+        """(R,) what allocation reads."""
+        ...
+
+    @property
+    def reward(self) -> Floats:
+        """(R,) what advantages read."""
+        ...
+
+    @property
+    def length(self) -> Ints:
+        """(R,) sampled tokens, 1 for a label; N is their sum."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, Tensor]:
+        """(N,) token columns that the advantage reads, by name."""
+        ...
 
     def kept(self, mask: Bools) -> Self:
         """Those of ``mask`` (R,) alone."""
@@ -71,9 +94,20 @@ class Responses(Protocol):
 class Candidates(Protocol):
     """The B candidate prompts of a step and what was sampled for them so far, over all ranks."""
 
-    ids: Ints  # (B,) prompt ids
-    p: Floats | None  # (B,) exact success probabilities, where the task has them
-    clock: Clock
+    @property
+    def ids(self) -> Ints:
+        """(B,) prompt ids."""
+        ...
+
+    @property
+    def p(self) -> Floats | None:
+        """(B,) exact success probabilities, where the task has them."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Of the step; ``sample`` laps sampling and verifying."""
+        ...
 
     def sample(self, plan: Plan) -> Outcomes:
         """Samples and judges one round, then adds ``plan.further`` candidates at the end.
