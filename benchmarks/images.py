@@ -21,8 +21,8 @@ import hydra
 import numpy as np
 import torch
 
-from waterline.runs import build
 from waterline.launch.configuration import plain
+from waterline.runs import build
 from waterline.training.run import train
 
 Seconds = np.ndarray  # wall, and CPU of this process: the second does not see busy neighbours

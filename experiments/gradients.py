@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from waterline.launch.commands import job, run_command
 from waterline.launch.configuration import method_configs, plain
-from waterline.training.compare_run import compare_run
+from waterline.training.gradients.compare_run import compare_run
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 

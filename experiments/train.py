@@ -7,8 +7,8 @@ from omegaconf import DictConfig
 
 from waterline.launch.commands import job, run_command
 from waterline.launch.configuration import STAGES, default_config, plain
-from waterline.runs import unknown_name
 from waterline.rollouts.ranks import is_first_process
+from waterline.runs import unknown_name
 from waterline.training.run import train, train_base
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

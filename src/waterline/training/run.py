@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as pl
 import yaml
 
 from waterline.evaluation import Evaluation
@@ -26,11 +24,11 @@ from waterline.training.assemble import (
     seed_generators,
     set_threads,
 )
+from waterline.training.fit import fit
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
 from waterline.training.non_finite import NonFinite, save_batch
 from waterline.training.stage import Stage
-from waterline.training.strategy import RanksStrategy
 
 log = logging.getLogger("waterline")
 Config = Mapping[str, Any]
@@ -134,7 +132,7 @@ def _run(
             log_every=settings["log_every"],
             writes=first,
         )
-        _fit(config, stage, keeper)
+        fit(config["trainer"], stage, keeper)
         keeper.close()
     stage.ranks.wait()  # the other ranks read what rank 0 has written
     return folder
@@ -181,39 +179,3 @@ def _silent() -> Iterator[None]:
         yield
     except (BadInput, RunFailed, NonFinite):
         raise SystemExit(0) from None
-
-
-def _fit(config: Config, stage: Stage, keeper: RunKeeper) -> None:
-    own = ("threads", "workers")  # not Lightning's
-    options = {k: v for k, v in config["trainer"].items() if k not in own}
-    bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
-    options.pop("enable_progress_bar", None)
-    many = options["devices"] not in (1, "1") or options["num_nodes"] > 1
-    callbacks: list[pl.Callback] = [Resume(keeper), keeper]
-    if bar:
-        callbacks.append(pl.callbacks.RichProgressBar())
-    trainer = pl.Trainer(
-        **options,
-        strategy=RanksStrategy() if many else "auto",
-        max_epochs=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_model_summary=False,
-        enable_progress_bar=bar,
-        callbacks=callbacks,
-        use_distributed_sampler=False,
-    )
-    trainer.fit(stage)
-
-
-class Resume(pl.Callback):
-    """Puts the last checkpoint's state back once Lightning has made the optimizer."""
-
-    def __init__(self, keeper: RunKeeper) -> None:
-        self.keeper = keeper
-
-    def on_fit_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
-        assert isinstance(stage, Stage)
-        state = self.keeper.checkpoints.resume_state()
-        if state is not None:
-            stage.load_run_state(state)

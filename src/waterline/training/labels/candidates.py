@@ -15,7 +15,7 @@ from waterline.allocation import Outcomes, Plan
 from waterline.losses import LabelLoss, LabelSamples
 from waterline.rewards import Verifier
 from waterline.rollouts import Labels, LabelSampler, Ranks
-from waterline.training.batches import StepImages
+from waterline.training.labels.batches import StepImages
 from waterline.training.step import Bools, Clock, Floats, Ints
 
 # The least normal float64 and the largest below 1, as in the papers' code.

@@ -16,13 +16,13 @@ from waterline.losses import CrossEntropy, class_loss
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, stream_key
 from waterline.tasks.images import Images, ImageTask, loader, mislabelled
-from waterline.training.batches import Ints, StepBatches, StepImages
-from waterline.training.labels import LabelCandidates, LabelResponses
+from waterline.training.labels.batches import StepBatches, StepImages
+from waterline.training.labels.candidates import LabelCandidates, LabelResponses
 from waterline.training.non_finite import NonFinite
 from waterline.training.optimizer import OptimizerSettings
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.stage import Row
-from waterline.training.step import Learned, Pieces
+from waterline.training.step import Ints, Learned, Pieces
 
 log = logging.getLogger("waterline")
 _TRIED = 8  # images, of which one can be read as a rule

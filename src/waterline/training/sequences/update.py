@@ -16,7 +16,7 @@ from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import ColumnPass, LeafRow, Ranks, Rollouts, pack_leaves
 from waterline.training.non_finite import NonFinite
-from waterline.training.sequences import Sequences
+from waterline.training.sequences.candidates import Sequences
 from waterline.training.step import Bools, Ints, Learned
 
 

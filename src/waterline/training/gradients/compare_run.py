@@ -15,10 +15,10 @@ from waterline.training.assemble import (
     device_of,
     set_threads,
 )
-from waterline.training.batches import StepBatches
 from waterline.training.checkpoints import Checkpoints
-from waterline.training.gradient_tables import GradientTables
-from waterline.training.shared_parameters import SharedBatch, compare_gradients
+from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
+from waterline.training.gradients.tables import GradientTables
+from waterline.training.labels.batches import StepBatches
 
 log = logging.getLogger("waterline")
 Config = Mapping[str, Any]

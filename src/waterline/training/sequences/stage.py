@@ -16,9 +16,9 @@ from waterline.runs import stream_key
 from waterline.tasks import Prompt, Task, require_whole_batches
 from waterline.training.batches import Ints, further_rows, rows_at
 from waterline.training.optimizer import OptimizerSettings
-from waterline.training.policy_update import PolicyUpdate, UpdateSettings
 from waterline.training.reinforcement import ReinforcementStage
-from waterline.training.sequences import SequenceCandidates, Sequences
+from waterline.training.sequences.candidates import SequenceCandidates, Sequences
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
 from waterline.training.step import Learned, Pieces
 
 

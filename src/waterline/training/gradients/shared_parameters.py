@@ -18,9 +18,9 @@ from waterline.losses import CrossEntropy, class_loss
 from waterline.policies import ImageClassifier
 from waterline.rollouts import Ranks
 from waterline.runs import stream_key
-from waterline.training.batches import StepImages
-from waterline.training.label_stage import cosine
-from waterline.training.labels import LabelCandidates, LabelResponses
+from waterline.training.labels.batches import StepImages
+from waterline.training.labels.candidates import LabelCandidates, LabelResponses
+from waterline.training.labels.stage import cosine
 from waterline.training.step import Learned, Pieces, StepRecord, run_step
 
 Row = dict[str, Any]

@@ -1,0 +1,64 @@
+"""Running a stage by Lightning: resumed where it stands, on one rank or several."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.strategies import DDPStrategy
+
+from waterline.training.keeper import RunKeeper
+from waterline.training.stage import Stage
+
+
+def fit(settings: Mapping[str, Any], stage: Stage, keeper: RunKeeper) -> None:
+    """Takes the steps that are still to do; ``settings`` are those of Lightning's trainer."""
+    own = ("threads", "workers")  # not Lightning's
+    options = {k: v for k, v in settings.items() if k not in own}
+    bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
+    options.pop("enable_progress_bar", None)
+    many = options["devices"] not in (1, "1") or options["num_nodes"] > 1
+    callbacks: list[pl.Callback] = [Resume(keeper), keeper]
+    if bar:
+        callbacks.append(pl.callbacks.RichProgressBar())
+    trainer = pl.Trainer(
+        **options,
+        strategy=RanksStrategy() if many else "auto",
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=bar,
+        callbacks=callbacks,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(stage)
+
+
+class Resume(pl.Callback):
+    """Puts the last checkpoint's state back once Lightning has made the optimizer."""
+
+    def __init__(self, keeper: RunKeeper) -> None:
+        self.keeper = keeper
+
+    def on_fit_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
+        assert isinstance(stage, Stage)
+        state = self.keeper.checkpoints.resume_state()
+        if state is not None:
+            stage.load_run_state(state)
+
+
+class RanksStrategy(DDPStrategy):
+    """Lightning's DDP launch and process group; gradients are summed by the stage itself.
+
+    A rank may have no prompt and so no backward pass, and the losses are already divided by the
+    denominator of all ranks: the mean that DDP takes at every backward pass would be wrong.
+    """
+
+    def _setup_model(self, model: Any) -> Any:
+        return model
+
+    def configure_ddp(self) -> None:
+        """Leaves the module unwrapped."""

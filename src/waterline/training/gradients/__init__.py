@@ -1,0 +1,1 @@
+"""Comparing the gradients of methods at the same parameters."""

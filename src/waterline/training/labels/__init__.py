@@ -1,0 +1,1 @@
+"""Reinforcement learning with one label per response: candidates, batches, stage."""

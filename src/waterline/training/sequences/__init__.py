@@ -1,0 +1,1 @@
+"""Reinforcement learning with sequences of tokens: candidates, update, stage."""
