@@ -8,8 +8,7 @@ from waterline.losses.class_loss import LabelLoss, LabelSamples, class_loss, lab
 from waterline.losses.cross_entropy import CrossEntropy
 from waterline.losses.kl import kl_estimate
 from waterline.losses.normalisation import loss_denominator
-from waterline.losses.policy import PolicyLoss
-from waterline.losses.policy_loss import policy_loss
+from waterline.losses.policy import PolicyLoss, policy_loss
 from waterline.losses.signal import has_signal
 from waterline.losses.surrogate import surrogate
 

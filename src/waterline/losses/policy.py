@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -110,7 +110,30 @@ class PolicyLoss:
         entropy: Tensor | None = None,
         denominator: float | None = None,
     ) -> Tensor:
-        """The scalar L; :func:`policy_loss` describes the tensors and errors."""
+        """The scalar L, to be minimised.
+
+        Args:
+            logp: (R, T) log-probabilities of the sampled tokens, in nats, with gradient.
+            old_logp: (R, T) those of the policy that sampled; a constant, so that passing logp
+                itself is the on-policy case.
+            advantage: (R,) or (R, T); a constant.
+            weight: (R,), non-negative; a constant. N0/N_q, or ones for no correction.
+            mask: (R, T) bool, True on valid response tokens. What stands elsewhere in any tensor,
+                NaN included, has no influence.
+            ref_logp: (R, T), needed when kl_coef ≠ 0, else ignored.
+            entropy: (R, T) in nats, with gradient, needed when entropy_coef ≠ 0, else ignored.
+            denominator: D of the whole optimizer step, see :func:`loss_denominator`. The losses of
+                its micro-batches, on all ranks, then add up to that of the step, however it is
+                split. None takes these R responses for the whole step.
+
+        Returns:
+            A scalar in the precision of logp, at least float32. A response without a valid token
+            adds 0; R = 0 with a denominator gives 0, still joined to the graph of logp.
+
+        Raises:
+            ValueError: shapes that do not fit, a term without its tensors, or a denominator that is
+                not positive.
+        """
         check_shapes(
             mask,
             weight,
@@ -150,3 +173,19 @@ class PolicyLoss:
         if self.normalisation == "sequence-mean":
             per_response = per_response / lengths.clamp(min=1)
         return per_response.sum() / denominator
+
+
+def policy_loss(
+    *, logp: Tensor, old_logp: Tensor, advantage: Tensor, weight: Tensor, mask: Tensor,
+    ref_logp: Tensor | None = None, entropy: Tensor | None = None,
+    denominator: float | None = None, **options: Any,
+) -> Tensor:  # fmt: skip
+    """The loss of :class:`PolicyLoss` as one call: its tensors, and its ``options``.
+
+    Raises:
+        ValueError: options that contradict each other, or tensors that do not fit.
+    """
+    return PolicyLoss(**options)(
+        logp=logp, old_logp=old_logp, advantage=advantage, weight=weight, mask=mask,
+        ref_logp=ref_logp, entropy=entropy, denominator=denominator,
+    )  # fmt: skip
