@@ -11,6 +11,7 @@ import yaml
 from waterline.runs import RunFolder
 
 MakeRun = Callable[..., Path]
+WATERLINE = ("sera",)  # the methods whose counts follow the history; the others are uniform
 STEPS = 60
 
 
@@ -38,11 +39,17 @@ def make_run(tmp_path: Path) -> MakeRun:
         waterline: float = 1.0,
     ) -> Path:
         folder = RunFolder.of(tmp_path / "results", experiment, method, settings, seed)
+        allocator = "WaterlineAllocator" if method in WATERLINE else "UniformAllocator"
         config = {
             "experiment": experiment,
             "method": method,
             "seed": seed,
-            "allocation": {"n0": 16, "n_max": 64},
+            "allocation": {
+                "_target_": f"waterline.allocation.{allocator}",
+                "n0": 16,
+                "n_max": 64,
+            },
+            "success": {"_target_": "waterline.success.DiscountedBeta"},
             "losses": {"normalisation": normalisation},
             "training": {"steps": STEPS},
         }

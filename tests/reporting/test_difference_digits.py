@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from waterline.reporting.scores import Estimate
-from waterline.reporting.tables.text import difference_lines
+from waterline.evaluation import Estimate
+from waterline.reporting.render import difference_lines
 
 UNMEASURED = (np.nan, np.nan)
 

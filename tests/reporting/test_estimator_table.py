@@ -5,7 +5,7 @@ import pytest
 from reporting.image_runs import estimates, write_run
 from waterline.evaluation import runs_interval
 from waterline.reporting import estimator_table, load_runs, markdown
-from waterline.reporting.tables.estimators import last_full_epoch
+from waterline.reporting.estimator_table import last_full_epoch
 
 
 def table(tmp_path):
@@ -61,7 +61,7 @@ def test_a_run_too_short_for_a_correlation_leaves_the_rest_of_the_table(tmp_path
     assert found.tidy().value.isna().sum() == 1
 
 
-def test_the_papers_values_stand_beside_ours(tmp_path):
+def test_the_papers_values_stand_next_to_ours(tmp_path):
     write(tmp_path, "pilot", 0, [0.1, 0.1], [0.5, 0.5])
     paper = pd.DataFrame(
         {

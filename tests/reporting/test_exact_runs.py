@@ -5,6 +5,7 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from rich.console import Console
 
 from reporting.image_runs import probabilities, write_run
@@ -56,10 +57,10 @@ def test_the_kind_of_a_run_comes_from_its_pieces(tmp_path, method, estimate, n0,
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: pd.concat([t, t]), "a question twice for one step"),
-        (lambda t: t.assign(p=t.p + 1), r"p outside \[0, 1\]"),
-        (lambda t: t.assign(p=np.nan), r"p outside \[0, 1\]"),
-        (lambda t: t.drop(columns="top1"), "lacks top1: evaluate this run again"),
+        (lambda t: pd.concat([t, t]), "two rows for one step, split, prompt: evaluate"),
+        (lambda t: t.assign(p=t.p + 1), r"rows with not \(p >= 0 and p <= 1\)"),
+        (lambda t: t.assign(p=np.nan), r"rows with not \(p >= 0 and p <= 1\)"),
+        (lambda t: t.drop(columns="top1"), "no column top1: evaluate this run again"),
     ],
 )
 def test_broken_probabilities_are_refused(tmp_path, change, words):
@@ -149,12 +150,36 @@ def test_missing_rows_are_named_by_budget(tmp_path):
     write_run(tmp_path, "maxrl", n0=16)
     write_run(tmp_path, "sera", n0=64)
     notes = table2(tmp_path).notes
-    assert "No finished run for: Direct CE; SERA, N₀ = 16; MaxRL, N₀ = 64." in notes
+    assert "Direct CE; SERA, N₀ = 16; MaxRL, N₀ = 64: seed 0 missing." in notes
+    assert "MaxRL, N₀ = 16; SERA, N₀ = 64: seed 0 done." in notes
     assert (
         "No difference for SERA, N₀ = 64: there is no MaxRL with the same rollouts per prompt and "
         "step." in notes
     )
     assert "No difference for SERA, N₀ = 64: there is no Direct CE with the same step." in notes
+
+
+def test_a_run_that_is_not_yet_evaluated_belongs_to_its_budget(tmp_path):
+    write_run(tmp_path, "maxrl")
+    folder = write_run(tmp_path, "sera")
+    folder.set_state("running")
+    (folder.eval / "probabilities.parquet").unlink()
+    notes = table2(tmp_path).notes
+    assert "SERA, N₀ = 16: seed 0 running." in notes
+
+
+def test_pieces_that_no_longer_exist_are_shown_as_unknown(tmp_path):
+    write_run(tmp_path, "maxrl")
+    for name, gone in (("x", "allocation"), ("y", "success")):
+        folder = write_run(tmp_path, "sera", estimate="history", settings=name)
+        config = yaml.safe_load(folder.config.read_text())
+        config[gone]["_target_"] = f"waterline.{gone}.LongGone"
+        folder.config.write_text(yaml.safe_dump(config))
+    assert labels(table2(tmp_path)) == [
+        "MaxRL, N₀ = 16",
+        "SERA, N₀ = 16, unknown estimate (x)",
+        "SERA, N₀ = 16, unknown estimate (y)",
+    ]
 
 
 def test_two_settings_of_one_budget_are_told_apart(tmp_path):

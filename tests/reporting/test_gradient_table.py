@@ -113,9 +113,9 @@ def test_gradients_that_are_zero_are_left_out_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t.drop(columns="kind"), "lacks kind: measure"),
-        (lambda t: pd.concat([t, t]), "holds a cosine twice"),
-        (lambda t: t.assign(cosine=2.0), r"outside \[−1, 1\]"),
+        (lambda t: t.drop(columns="kind"), "no column kind: measure"),
+        (lambda t: pd.concat([t, t]), "two rows for one checkpoint, batch"),
+        (lambda t: t.assign(cosine=2.0), "rows with cosine < -1.0+1 or cosine > 1.0+1:"),
         (lambda t: t[t.method == "sera"], "of different methods"),
         (lambda t: t[(t.method == "sera") | (t.batch == 0)], "not of the same checkpoints"),
     ],

@@ -34,6 +34,39 @@ def test_depth_and_hidden_folders_do_not_matter(make_run, tmp_path):
     assert [run.path for run in load_runs(tmp_path / "results", "maze-laptop")] == [deeper]
 
 
+def test_what_is_no_run_is_left_out_with_one_note(make_run, tmp_path):
+    path = make_run("sera", 0)
+    experiment = tmp_path / "results" / "maze-laptop"
+    strays = {
+        path / "wandb" / "offline-run-1" / "files": "wandb_version: 1\nseed:\n  value: 0\n",
+        path / "old" / "seed-0": "seed: 0\n",
+        experiment / "sera" / "n0-16" / "again": "method: sera\n",
+        experiment / "wandb" / "latest-run" / "files": "",
+        experiment / "sera" / "n0-16" / "seed-7": "a: [broken\n",
+        experiment: "seed: 0\n",
+    }
+    for folder, text in strays.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(text)
+    notes = []
+    runs = load_runs(tmp_path / "results", "maze-laptop", notes.append)
+    assert [run.path for run in runs] == [path]
+    assert notes == [
+        "Left out, not a run: ., sera/n0-16/again, sera/n0-16/seed-0/old/seed-0, "
+        "sera/n0-16/seed-0/wandb/offline-run-1/files, sera/n0-16/seed-7, wandb/latest-run/files."
+    ]
+    with pytest.warns(UserWarning, match="Left out, not a run"):
+        load_runs(tmp_path / "results", "maze-laptop")
+
+
+def test_a_folder_with_nothing_but_strays_holds_no_run(tmp_path):
+    folder = tmp_path / "maze-laptop" / "wandb" / "files"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("seed: {value: 3}\n")
+    with pytest.raises(ValueError, match="holds no run"):
+        load_runs(tmp_path, "maze-laptop")
+
+
 def test_allocation_parts_are_read_in_order_of_steps(make_run, tmp_path):
     path = make_run()
     (path / "allocation").mkdir()
@@ -68,9 +101,9 @@ def test_a_base_folder_with_nothing_but_its_evaluation_counts(make_run, tmp_path
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: pd.concat([t, t]), "a question twice"),
-        (lambda t: t.assign(c=t.n + 1), "outside 0..n"),
-        (lambda t: t.drop(columns="split"), "lacks split"),
+        (lambda t: pd.concat([t, t]), "two rows for one step, split, prompt"),
+        (lambda t: t.assign(c=t.n + 1), "rows with c < 0 or c > n: evaluate this run again"),
+        (lambda t: t.drop(columns="split"), "no column split"),
     ],
 )
 def test_broken_counts_are_refused(make_run, tmp_path, change, words):

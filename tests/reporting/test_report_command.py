@@ -74,7 +74,15 @@ def test_table_on_the_terminal_and_in_three_files(runs, tmp_path):
     assert run["status"]["state"] == "done"
 
 
-def test_paper_scale_shows_the_papers_values_beside_ours(runs, tmp_path):
+def test_the_command_prints_what_is_no_run(runs, tmp_path):
+    runs()
+    stray = tmp_path / "results" / "maze-laptop" / "wandb" / "files"
+    stray.mkdir(parents=True)
+    (stray / "config.yaml").write_text("seed: {value: 0}\n")
+    assert "• Left out, not a run: wandb/files." in ask(tmp_path, "table=4")[1]
+
+
+def test_paper_scale_shows_the_papers_values_next_to_ours(runs, tmp_path):
     runs(experiment="maze-paper", n=128)
     written, text = ask(tmp_path, "table=4", "scale=paper")
     assert "| Token-mean SERA | mean | 43.75 |" in written[0].read_text()
@@ -162,7 +170,7 @@ def test_a_terminal_shows_few_of_many_k_and_the_files_all(tmp_path):
     assert "Shown:" not in text
 
 
-def test_table3_stands_beside_the_papers(tmp_path):
+def test_table3_stands_next_to_the_papers(tmp_path):
     rows = estimates([0.0625, 0.0625], [0.5, 0.75])
     folder = {"experiment": "imagenet-paper", "rows": rows}
     write_run(tmp_path / "results", "sera", estimate="history", **folder)

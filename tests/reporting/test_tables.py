@@ -95,7 +95,8 @@ def test_rows_follow_the_expected_order_and_missing_ones_are_named(make_run, tmp
         "Token-mean RLOO",
         "Seqnorm SERA",
     ]
-    assert "No finished run for: Token-mean GRPO." in found.notes
+    assert "Token-mean GRPO: seed 0 missing." in found.notes
+    assert "Token-mean MaxRL; Seqnorm MaxRL: seed 0 done." in found.notes
     assert [delta.other.label if delta else None for delta in found.deltas] == [
         None,
         None,
@@ -115,6 +116,31 @@ def test_what_is_left_out_is_named(make_run, tmp_path):
     assert "not finished: grpo/n0-16/seed-0 (failed)." in text
     assert "not evaluated on test: Token-mean SERA, seed 1." in text
     assert "No difference for Token-mean SERA: there is no MaxRL" in text
+
+
+def test_the_seeds_of_each_expected_row_are_done_running_failed_or_missing(make_run, tmp_path):
+    for seed, state in enumerate(("done", "running", "failed")):
+        make_run("sera", seed, state=state)
+    for seed in (0, 1, 3):
+        make_run("maxrl", seed)
+    make_run("maxrl", 1, settings="n0-8", state="failed")  # another setting of it is done
+    make_run("rloo", 0)
+    expected = [("token-mean", name) for name in ("grpo", "maxrl", "sera")]
+    found = table(tmp_path, expected=expected, ks=(1,))
+    assert [note for note in found.notes if ": seeds " in note] == [
+        "Token-mean GRPO: seeds 0, 1, 2, 3 missing.",
+        "Token-mean MaxRL: seeds 0, 1, 3 done; 2 missing.",
+        "Token-mean SERA: seeds 0 done; 1 running; 2 failed; 3 missing.",
+    ]
+
+
+def test_rows_in_the_same_state_share_a_line(make_run, tmp_path):
+    for seed in range(2):
+        make_run("maxrl", seed)
+        make_run("sera", seed)
+    expected = [("token-mean", "maxrl"), ("token-mean", "sera")]
+    notes = table(tmp_path, expected=expected, ks=(1,)).notes
+    assert "Token-mean MaxRL; Token-mean SERA: seeds 0, 1 done." in notes
 
 
 def test_only_unfinished_runs_are_an_error_that_names_them(make_run, tmp_path):

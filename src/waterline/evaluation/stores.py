@@ -111,12 +111,7 @@ class ProbabilityStore(StepTable):
     values: ClassVar[dict[str, str]] = {"p": "float64", "top1": "bool"}
 
     def write(
-        self,
-        step: int,
-        split: str,
-        prompt: Ints,
-        p: NDArray[np.float64],
-        top1: NDArray[np.bool_],
+        self, step: int, split: str, prompt: Ints, p: NDArray[np.float64], top1: NDArray[np.bool_]
     ) -> None:
         """Adds or replaces rows."""
         self._add(step, split, prompt, p=p, top1=top1)

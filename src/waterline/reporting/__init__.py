@@ -1,21 +1,13 @@
 """From run folders to tables and figures."""
 
+from waterline.reporting.brief import compare, print_compact, print_counts, print_probabilities
 from waterline.reporting.command import report
-from waterline.reporting.compare import compare
-from waterline.reporting.evaluation_table import print_counts, print_probabilities
+from waterline.reporting.estimator_table import EstimatorTable, estimator_table
+from waterline.reporting.gradient_table import GradientTable, gradient_table
 from waterline.reporting.gradients import SharedGradients, shared_gradients
-from waterline.reporting.readers import finished, load_runs
-from waterline.reporting.run import Run
-from waterline.reporting.tables import (
-    EstimatorTable,
-    GradientTable,
-    PassAtKTable,
-    estimator_table,
-    gradient_table,
-    markdown,
-    pass_at_k_table,
-    print_table,
-)
+from waterline.reporting.pass_at_k import PassAtKTable, pass_at_k_table
+from waterline.reporting.render import markdown, print_table
+from waterline.reporting.runs import Run, finished, load_runs
 from waterline.runs.metrics import METRICS, Metric, glossary, metric
 
 __all__ = [
@@ -35,6 +27,7 @@ __all__ = [
     "markdown",
     "metric",
     "pass_at_k_table",
+    "print_compact",
     "print_counts",
     "print_probabilities",
     "print_table",

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from waterline.reporting.kinds import BASE
 from waterline.reporting.rows import Row
 
 WATERLINE_SHARE = 0.9
 TOLERANCE = 0.01
+_LOGGED = ["rollouts/total", "rollouts/total_tokens", "allocation/waterline", "time/step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,40 +24,31 @@ class Budget:
 
 def budget(row: Row) -> Budget:
     """Sum what the runs of ``row`` spent up to the evaluated step."""
-    if row.method == "base":
+    if row.method == BASE:
         return Budget(*[np.nan] * 4)
     spent = []
     for run in row.runs:
-        rows = run.metrics[run.metrics.step <= row.step]
-        spent.append(
-            [
-                rows["rollouts/total"].max() if "rollouts/total" in rows else np.nan,
-                rows["rollouts/total_tokens"].max() if "rollouts/total_tokens" in rows else np.nan,
-                rows["allocation/waterline"].mean() if "allocation/waterline" in rows else np.nan,
-                rows["time/step"].sum() if "time/step" in rows else np.nan,
-            ]
-        )
-    return Budget(*np.mean(np.asarray(spent, dtype=np.float64), axis=0).tolist())
+        rows = run.metrics[run.metrics.step <= row.step].reindex(columns=_LOGGED).astype("float64")
+        rollouts, tokens, waterline, seconds = (rows[name] for name in _LOGGED)
+        # min_count: seconds that were not logged are unknown rather than 0.
+        spent.append([rollouts.max(), tokens.max(), waterline.mean(), seconds.sum(min_count=1)])
+    return Budget(*np.mean(spent, axis=0).tolist())
 
 
-def waterline_note(row: Row, spent: Budget) -> str | None:
-    """Return a sentence when a row that allocates by the waterline did so too rarely."""
-    target = str(row.runs[0].setting("allocation._target_", ""))
-    if row.method != "sera" and "Waterline" not in target:
-        return None
+def waterline_notes(row: Row, spent: Budget) -> list[str]:
+    """Return a sentence when a row that allocates by success estimates had them too rarely."""
+    if row.runs[0].estimates not in ("given", "pilot") or spent.waterline > WATERLINE_SHARE:
+        return []
     if np.isnan(spent.waterline):
-        return f"{row.label} logged no share of waterline steps."
-    if spent.waterline > WATERLINE_SHARE:
-        return None
-    return (
+        return [f"{row.label} logged no share of waterline steps."]
+    return [
         f"{row.label} allocated by the waterline in {100 * spent.waterline:.0f}% of its steps, not "
         f"in more than {100 * WATERLINE_SHARE:.0f}%: train over more epochs before comparing."
-    )
+    ]
 
 
-def match_note(row: Row, spent: Budget, baseline: Row, reference: Budget) -> str | None:
+def match_notes(row: Row, spent: Budget, baseline: Row, reference: Budget) -> list[str]:
     """Return a sentence when a row spent more or fewer rollouts than its baseline."""
     ratio = spent.rollouts / reference.rollouts
-    if np.isnan(ratio) or abs(ratio - 1) <= TOLERANCE:
-        return None
-    return f"{row.label} used {ratio:.2f}× the rollouts of {baseline.label}."
+    unequal = abs(ratio - 1) > TOLERANCE  # not where either logged nothing: NaN
+    return [f"{row.label} used {ratio:.2f}× the rollouts of {baseline.label}."] if unequal else []

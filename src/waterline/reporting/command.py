@@ -9,9 +9,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from waterline.reporting.figures import save
-from waterline.reporting.readers import finished, load_runs
-from waterline.reporting.run import Run
-from waterline.reporting.tables import print_table, write_table
+from waterline.reporting.render import print_notes, print_table, write_table
+from waterline.reporting.runs import Run, finished, load_runs
 from waterline.runs import BadInput, as_bad_input
 from waterline.runs.targets import build
 
@@ -42,7 +41,7 @@ def _all(config: DictConfig, kind: str, console: Console) -> list[Path]:
         try:
             written += _make(config, kind, name, console)
         except BadInput as reason:
-            console.print(f"• No {kind} {name}: {reason}", highlight=False, markup=False)
+            print_notes(console, [f"No {kind} {name}: {reason}"])
     if not written:
         raise BadInput(f"No {kind} could be made: see the reasons above.")
     return written
@@ -52,10 +51,12 @@ def _make(config: DictConfig, kind: str, name: int | str, console: Console) -> l
     entry = config[f"{kind}s"][name]
     experiment = config.folder or f"{entry.task}-{config.scale}"
     stem = Path(config.root) / experiment / (f"{kind}{name}" if isinstance(name, int) else name)
-    runs = load_runs(config.root, experiment) if entry.get("reads_runs", True) else []
+    runs = []
+    if entry.get("reads_runs", True):
+        runs = load_runs(config.root, experiment, lambda note: print_notes(console, [note]))
     if config.settings is not None:
         kept = [config.settings] if isinstance(config.settings, str) else config.settings
-        runs = [run for run in runs if run.method in ("base", "ce") or run.settings in kept]
+        runs = [run for run in runs if not run.samples or run.settings in kept]
     written = (_table if kind == "table" else _figure)(config, entry, runs, stem, console)
     console.print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
     return written
@@ -64,7 +65,7 @@ def _make(config: DictConfig, kind: str, name: int | str, console: Console) -> l
 def _table(
     config: DictConfig, entry: DictConfig, runs: list[Run], stem: Path, console: Console
 ) -> list[Path]:
-    make = _settings(entry.make)
+    make: Any = OmegaConf.to_container(entry.make, resolve=True)
     if config.ks is not None:
         if "ks" not in make:
             raise BadInput(f"{entry.title} has no K: leave out ks=.")
@@ -79,24 +80,15 @@ def _table(
 
 
 def _figure(
-    config: DictConfig,
-    entry: DictConfig,
-    runs: list[Run],
-    stem: Path,
-    console: Console,
+    config: DictConfig, entry: DictConfig, runs: list[Run], stem: Path, console: Console
 ) -> list[Path]:
-    draw = build(_settings(entry.draw))
+    settings: Any = OmegaConf.to_container(entry.draw, resolve=True)
+    draw = build(settings)
     done, notes = finished(runs)
-    for note in notes:
-        console.print(f"• {note}", highlight=False, markup=False)
+    print_notes(console, notes)
     with as_bad_input():
         figure = draw(done) if entry.get("reads_runs", True) else draw()
     return save(figure, stem)
-
-
-def _settings(node: DictConfig) -> dict[str, Any]:
-    found: Any = OmegaConf.to_container(node, resolve=True)
-    return dict(found)
 
 
 def _existing(config: Mapping[Any, Any]) -> str:

@@ -8,10 +8,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from waterline.reporting.kinds import Kind, in_order
-from waterline.reporting.readers import finished
-from waterline.reporting.rows import one_of_each_seed
-from waterline.reporting.run import Run
-from waterline.reporting.run_tables import COSINES, FIDELITY
+from waterline.reporting.runs import (
+    COSINES,
+    FIDELITY,
+    Run,
+    finished,
+    nothing_to_show,
+    one_of_each_seed,
+)
 from waterline.runs import BadInput
 
 Floats = NDArray[np.float64]
@@ -87,16 +91,13 @@ def shared_gradients(runs: Iterable[Run]) -> SharedGradients:
         BadInput: when none has it, or the runs measured different checkpoints, batches or methods.
     """
     done, notes = finished(runs)
-    found = [run for run in done if run.method == "ce" and len(run.table(COSINES))]
+    found = [run for run in done if len(COSINES.read(run.path))]
     if not found:
-        raise BadInput(
-            f"No finished cross-entropy run has {COSINES.file}"
-            + "".join(f"; {note[0].lower()}{note[1:].removesuffix('.')}" for note in notes)
-            + ": measure the gradients at its checkpoints first."
-        )
+        what = f"No finished cross-entropy run has {COSINES.file}"
+        raise nothing_to_show(what, notes, "measure the gradients at its checkpoints first")
     found = one_of_each_seed("Direct CE with gradients", found)
-    cosines = _together(found, [run.table(COSINES) for run in found])
-    fidelity = _together(found, [run.table(FIDELITY) for run in found])
+    cosines = _together(found, [COSINES.read(run.path) for run in found])
+    fidelity = _together(found, [FIDELITY.read(run.path) for run in found])
     _check_alike(found, cosines, [*UNIT, "method", "n0", "kind"])
     _check_alike(found, fidelity, [*UNIT, "method", "n0"])
     measured = [

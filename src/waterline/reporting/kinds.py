@@ -1,26 +1,52 @@
-"""What tells one row of a table, or one line of a figure, from another."""
+"""What a row of a table, or a line of a figure, is: its method, its settings and its name."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from waterline.reporting.names import (
-    METHOD_LABELS,
-    NORMALISATION_LABELS,
-    method_label,
-    normalisation_label,
-    rank,
-)
+BASE = "base"  # the method of the supervised runs that training starts from
+METHOD_LABELS = {
+    BASE: "Base model",
+    "ce": "Direct CE",
+    "reinforce": "REINFORCE",
+    "rloo": "RLOO",
+    "grpo": "GRPO",
+    "dr_grpo": "Dr.GRPO",
+    "pkpo": "PKPO",
+    "dars_hw": "DARS-HW",
+    "maxrl": "MaxRL",
+    "sera": "SERA",
+    "sera_pilot": "SERA (pilot)",
+}
+NORMALISATION_LABELS = {
+    "": "–",
+    "token-mean": "Token-mean",
+    "seqnorm": "Seqnorm",
+    "sequence-mean": "Sequence-mean",
+}
 
-WITHOUT_ROLLOUTS = ("base", "ce")
+
+def method_label(method: str) -> str:
+    """Return the display name of a method; a method without one is shown by its own name."""
+    return METHOD_LABELS.get(method, method)
+
+
+def normalisation_label(normalisation: str) -> str:
+    """Return the display name of a loss normalisation ('' = none, as for the base model)."""
+    return NORMALISATION_LABELS.get(normalisation, normalisation)
+
+
+def rank(known: Iterable[str], name: str) -> tuple[int, str]:
+    """Return a sort key: known names in their order, then the others by name."""
+    order = list(known)
+    return (order.index(name) if name in order else len(order), name)
 
 
 class Kind(NamedTuple):
     """The settings that name a row; whatever does not tell rows apart is left at its default.
 
     Runs that sample responses of many tokens are told apart by their loss normalisation. Where a
-    response is one token there is none to speak of, and ``n0``, the rollouts per prompt, tells
-    them apart instead; ``p_hat`` is then '' for exact success probabilities, else 'pilot' or
-    'history'.
+    response is one token there is none, and ``n0``, the rollouts per prompt, tells them apart
+    instead; ``p_hat`` is then '' for exact success probabilities, else the estimate's name.
     """
 
     normalisation: str = ""
@@ -31,7 +57,7 @@ class Kind(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How the row is called, e.g. 'Token-mean SERA' or 'SERA, N₀ = 16'."""
+        """The name of the row, e.g. 'Token-mean SERA' or 'SERA, N₀ = 16'."""
         return self.titled(method_label(self.method))
 
     def titled(self, name: str) -> str:
@@ -68,13 +94,18 @@ def in_order(kinds: Iterable[Kind], expected: Sequence[Kind] = ()) -> list[Kind]
     return sorted(kinds, key=key)
 
 
-def per_budget(methods: Sequence[str], kinds: Iterable[Kind]) -> list[Kind]:
-    """Return the rows of ``methods`` at each budget of ``kinds``; cross-entropy has none."""
+def per_budget(
+    methods: Sequence[str], kinds: Iterable[Kind], reference: str | None = None
+) -> list[Kind]:
+    """Return the expected rows of ``methods``: one at each budget that occurs in ``kinds``.
+
+    A method whose runs have no budget is expected once, and so is a ``reference`` without runs,
+    which is compared whatever it spends.
+    """
+    kinds = list(kinds)
     budgets: list[int | None] = [*sorted({kind.n0 for kind in kinds if kind.n0 is not None})]
-    free = [Kind(method=method) for method in methods if method in WITHOUT_ROLLOUTS]
-    return free + [
-        Kind(n0=n0, method=method)
-        for n0 in budgets or [None]
-        for method in methods
-        if method not in WITHOUT_ROLLOUTS
+    seen = {m: {kind.n0 for kind in kinds if kind.method == m} for m in methods}
+    once = [m for m in methods if seen[m] == {None} or (m == reference and not seen[m])]
+    return [Kind(method=m) for m in once] + [
+        Kind(n0=n0, method=m) for n0 in budgets or [None] for m in methods if m not in once
     ]

@@ -1,14 +1,99 @@
-"""The rows of a table: finished and evaluated runs, grouped by what tells them apart."""
+"""The rows of a table: runs that differ by their seed alone, and what they answered."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from waterline.reporting.answers import Answers, collect
-from waterline.reporting.kinds import Kind, in_order
-from waterline.reporting.readers import finished
-from waterline.reporting.run import Run
-from waterline.runs import BadInput
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from waterline.evaluation import Estimate, best_at_k_bootstrap, estimate, exact_pass_at_k, pass_at_k
+from waterline.reporting.kinds import BASE, Kind, in_order, rank
+from waterline.reporting.runs import Run, finished, nothing_to_show, one_of_each_seed
+from waterline.runs import BadInput, unknown_name
+
+Floats = NDArray[np.float64]
+ESTIMATORS: dict[str, Callable[..., Floats]] = {
+    "unbiased": pass_at_k,
+    "bootstrap": best_at_k_bootstrap,
+}
+
+STATES = ("done", "running", "preempted", "failed", "unknown", "missing")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What S seeds answered to the same Q questions.
+
+    ``columns`` of shape (S, Q): of ``n`` sampled responses ``c`` were correct; or ``p`` alone, the
+    exact success probability, which gives Pass@K of any K without an estimator.
+    """
+
+    seeds: tuple[int, ...]
+    prompts: NDArray[np.int64]
+    columns: dict[str, NDArray[Any]]
+
+    @property
+    def exact(self) -> bool:
+        """Whether success probabilities are known."""
+        return "p" in self.columns
+
+    @property
+    def most(self) -> float:
+        """The largest K that can be scored: the fewest responses to a question."""
+        return math.inf if self.exact else float(self.columns["n"].min())
+
+    @property
+    def size(self) -> str:
+        """'200 × 256', '200 × 128–256' where the questions differ, or '5,000, exact'."""
+        questions = f"{len(self.prompts):,}"
+        if self.exact:
+            return f"{questions}, exact"
+        low, high = (f"{edge(self.columns['n']):,}" for edge in (np.min, np.max))
+        return f"{questions} × {low}" + f"–{high}" * (low != high)
+
+    def scores(self, k: int, estimator: str) -> Floats:
+        """Return Pass@K of each seed and question, (S, Q), as a fraction.
+
+        Raises:
+            BadInput: when the estimator is unknown.
+        """
+        if self.exact:
+            return exact_pass_at_k(self.columns["p"], k)
+        if estimator not in ESTIMATORS:
+            raise unknown_name("estimator", estimator, ESTIMATORS)
+        return ESTIMATORS[estimator](self.columns["n"], self.columns["c"], k)
+
+    def estimator(self, asked: str) -> str:
+        """Return the name of the estimator that ``scores`` uses when ``asked`` is asked for."""
+        return "exact" if self.exact else asked
+
+    def only(self, seeds: Sequence[int]) -> "Answers":
+        """Return the answers of these seeds, in this order."""
+        rows = [self.seeds.index(seed) for seed in seeds]
+        kept = {name: values[rows] for name, values in self.columns.items()}
+        return Answers(tuple(seeds), self.prompts, kept)
+
+
+def collect(frames: dict[int, pd.DataFrame], label: str) -> Answers:
+    """Stack the evaluations of several seeds; each frame has n and c, or p, by prompt id.
+
+    Raises:
+        BadInput: when the seeds were not asked the same questions, or not in the same way.
+    """
+    seeds = tuple(sorted(frames))
+    first = frames[seeds[0]]
+    for seed in seeds[1:]:
+        if not frames[seed].index.equals(first.index) or set(frames[seed]) != set(first):
+            raise BadInput(
+                f"{label}: seeds {seeds[0]} and {seed} were evaluated on different questions: "
+                "evaluate both on the same split."
+            )
+    columns = {str(name): np.stack([frames[seed][name] for seed in seeds]) for name in first}
+    return Answers(seeds, first.index.to_numpy(dtype=np.int64), columns)
 
 
 @dataclass(frozen=True)
@@ -27,12 +112,31 @@ class Row:
 
     @property
     def label(self) -> str:
-        """How the row is called, e.g. 'Token-mean SERA'."""
+        """The name of the row, e.g. 'Token-mean SERA'."""
         return self.kind.label
 
     def plan(self) -> tuple[object, ...]:
         """The settings that must be equal for two rows to be compared at equal budgets."""
         return (self.kind.normalisation, self.step, self.runs[0].n0)
+
+
+def difference(a: Row, b: Row, k: int, estimator: str) -> Estimate:
+    """Return Pass@K of ``a`` minus ``b`` in points, paired by question and by shared seed.
+
+    Raises:
+        BadInput: when they share no seed, or were asked different questions.
+    """
+    ours, theirs, label = a.answers, b.answers, f"{a.label} and {b.label}"
+    seeds = [seed for seed in ours.seeds if seed in theirs.seeds]
+    if not seeds:
+        both = (", ".join(map(str, answers.seeds)) for answers in (ours, theirs))
+        raise BadInput(f"{label} share no seed ({' and '.join(both)}): run both on equal seeds.")
+    if not np.array_equal(ours.prompts, theirs.prompts):
+        raise BadInput(
+            f"{label} were evaluated on different questions: evaluate both on the same split."
+        )
+    a_scores, b_scores = (side.only(seeds).scores(k, estimator) for side in (ours, theirs))
+    return estimate(a_scores - b_scores)
 
 
 def table_rows(
@@ -49,43 +153,44 @@ def table_rows(
     """
     runs = list(runs)
     done, notes = finished(runs)
-    trained = [run for run in done if run.method != "base"]
+    trained = [run for run in done if run.method != BASE]
     unread = [run for run in trained if run.last_step(split) is None]
     notes += _left_out(unread, f"not evaluated on {split}")
     partly = _partly(trained, split)
     notes += _left_out(partly, f"evaluation on {split} unfinished")
-    unread += partly
     groups: dict[Kind, list[Run]] = {}
     for run in trained:
-        if run not in unread:
+        if run not in unread and run not in partly:
             groups.setdefault(run.kind, []).append(run)
     if not groups:
-        raise BadInput(
-            f"No finished run is evaluated on {split}"
-            + "".join(f"; {note[0].lower()}{note[1:].removesuffix('.')}" for note in notes)
-            + ": finish one, or choose another split."
-        )
+        what = f"No finished run is evaluated on {split}"
+        raise nothing_to_show(what, notes, "finish one, or choose another split")
     rows = _base(done, split, notes) if base else []
     alike = Counter(kind.without_settings() for kind in groups)
     for kind in in_order(groups, expected):
         name = kind.without_settings() if alike[kind.without_settings()] == 1 else kind
         rows.append(_row(name, groups[kind], split))
-    lacking = [kind for kind in expected if kind not in alike]
-    if lacking:
-        notes.append(f"No finished run for: {'; '.join(kind.label for kind in lacking)}.")
-    return rows, notes
+    return rows, notes + seed_states(runs, expected)
 
 
-def one_of_each_seed(label: str, runs: Iterable[Run]) -> list[Run]:
-    """Return the runs in the order of their seeds.
+def seed_states(runs: Iterable[Run], expected: Sequence[Kind]) -> list[str]:
+    """Return one line for each expected row: which seeds are done, running, failed or missing.
 
-    Raises:
-        BadInput: when two have the same seed.
+    The seeds are those that any of the runs has. Rows in the same state share a line.
     """
-    runs = sorted(runs, key=lambda run: run.seed)
-    if len({run.seed for run in runs}) < len(runs):
-        raise BadInput(f"{label}: two runs have the same seed: move one of them away.")
-    return runs
+    runs = sorted(runs, key=lambda run: run.status == "done")  # of two settings, one may be done
+    exact = any(run.exact for run in runs)
+    seeds = sorted({run.seed for run in runs if run.method != BASE})
+    lines: dict[str, list[str]] = {}
+    for kind in expected:
+        states = {r.seed: r.status for r in runs if r.kind_if(exact).without_settings() == kind}
+        by_state: dict[str, list[str]] = {}
+        for seed in seeds:
+            by_state.setdefault(states.get(seed, "missing"), []).append(str(seed))
+        order = sorted(by_state, key=lambda state: rank(STATES, state))
+        line = "; ".join(f"{', '.join(by_state[state])} {state}" for state in order)
+        lines.setdefault(f"seed{'s' * (len(seeds) > 1)} {line}.", []).append(kind.label)
+    return [f"{'; '.join(labels)}: {line}" for line, labels in lines.items()]
 
 
 def _row(kind: Kind, runs: list[Run], split: str) -> Row:
@@ -103,13 +208,13 @@ def _row(kind: Kind, runs: list[Run], split: str) -> Row:
 def _base(done: list[Run], split: str, notes: list[str]) -> list[Row]:
     """Take step 0 of the base model's own folder, else of any run that starts from it."""
     source: dict[int, Run] = {}
-    for run in sorted(done, key=lambda run: run.method != "base"):
+    for run in sorted(done, key=lambda run: run.method != BASE):
         if run.seed not in source and len(run.answers(split, 0)):
             source[run.seed] = run
     if not source:
         notes.append(f"The base model is not evaluated on {split}.")
         return []
-    kind = Kind(method="base")
+    kind = Kind(method=BASE)
     frames = {seed: run.answers(split, 0) for seed, run in source.items()}
     runs = tuple(source[seed] for seed in sorted(source))
     return [Row(kind, runs, collect(frames, kind.label), 0)]

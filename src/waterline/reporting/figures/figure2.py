@@ -1,4 +1,4 @@
-"""Figure 2: oracle allocation in image classification, beside direct cross-entropy."""
+"""Figure 2: oracle allocation in image classification, with direct cross-entropy."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.pass_at_k_panels import (
-    SEEDS_NOTE,
-    Looks,
-    draw_curves,
-    draw_profile,
-)
+from waterline.reporting.figures.panels import SEEDS_NOTE, Looks, draw_curves, draw_profile
 from waterline.reporting.figures.series import by_kind, centred_mean, metric_series
 from waterline.reporting.figures.style import RC, budget_styles, draw_seeds, legend
 from waterline.reporting.kinds import Kind
 from waterline.reporting.rows import table_rows
-from waterline.reporting.run import Run
+from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 from waterline.runs.metrics import metric
 

@@ -6,16 +6,18 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.panels import grid, normalisations
-from waterline.reporting.figures.pass_at_k_panels import (
+from waterline.reporting.figures.panels import (
     SEEDS_NOTE,
     draw_curves,
     draw_profile,
+    grid,
+    normalisations,
 )
 from waterline.reporting.figures.series import by_kind
 from waterline.reporting.figures.style import RC, legend
+from waterline.reporting.kinds import BASE
 from waterline.reporting.rows import table_rows
-from waterline.reporting.run import Run
+from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
 
@@ -35,7 +37,7 @@ def figure3(
     Raises:
         BadInput: when nothing was evaluated along training, or a K is above the responses.
     """
-    trained = [run for run in runs if run.method != "base"]
+    trained = [run for run in runs if run.method != BASE]
     ks = list(curve_ks) if curve_ks else default_ks(trained, curve_split)
     rows, _ = table_rows(runs, split)
     groups = by_kind(trained)

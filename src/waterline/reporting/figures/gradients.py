@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from waterline.reporting.figures.style import RC, legend, style
 from waterline.reporting.gradients import SharedGradients, shared_gradients
 from waterline.reporting.kinds import Kind
-from waterline.reporting.run import Run
+from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
 NOTE = (

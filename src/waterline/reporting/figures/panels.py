@@ -1,22 +1,21 @@
-"""The grid that figures 3, 15 and 16 share: one row per normalisation, one column per quantity."""
+"""The panels that figures share: a row for each normalisation, curves of Pass@K, final profiles."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.series import by_kind, metric_series, trailing_mean
-from waterline.reporting.figures.style import RC, draw_seeds, legend, style
-from waterline.reporting.names import NORMALISATION_LABELS, normalisation_label, rank
-from waterline.reporting.run import Run
-from waterline.runs.metrics import metric
+from waterline.reporting.figures.series import pass_at_k_series
+from waterline.reporting.figures.style import RC, draw_seeds, log2_axis
+from waterline.reporting.kinds import BASE, NORMALISATION_LABELS, Kind, normalisation_label, rank
+from waterline.reporting.rows import Row
+from waterline.reporting.runs import Run
 
-WINDOW = 50  # trailing steps, as in SERA's Figure 15
-NOTE = (
-    f"thick: trailing {WINDOW}-step mean, averaged over seeds; "
-    "thin: single seeds, or single steps where there is one seed"
-)
+Looks = Mapping[Kind, Mapping[str, Any]]
+SEEDS_NOTE = "thick: mean over seeds; thin: single seeds; band: their range"
 
 
 def grid(normalisations: Sequence[str], columns: int) -> tuple[Figure, list[list[Axes]]]:
@@ -34,34 +33,45 @@ def grid(normalisations: Sequence[str], columns: int) -> tuple[Figure, list[list
 
 def normalisations(runs: Iterable[Run]) -> list[str]:
     """Return the distinct normalisations of the trained runs, in the order of the tables."""
-    names = {run.normalisation for run in runs if run.method != "base"}
+    names = {run.normalisation for run in runs if run.method != BASE}
     return sorted(names, key=lambda name: rank(NORMALISATION_LABELS, name))
 
 
-def metrics_figure(runs: Sequence[Run], names: Sequence[str]) -> Figure:
-    """Draw one column per metric: single steps faint, their trailing means in full colour.
+def draw_curves(
+    panel: Axes,
+    groups: Mapping[Kind, list[Run]],
+    k: int,
+    split: str,
+    estimator: str = "unbiased",
+    looks: Looks | None = None,
+) -> None:
+    """Draw Pass@K on ``split`` over training, a line per kind."""
+    for kind, runs in groups.items():
+        steps, values = pass_at_k_series(runs, k, split, estimator)
+        if len(steps):
+            draw_seeds(panel, steps, values, kind.method, **(looks or {}).get(kind, {}))
+    panel.set_xlabel("Training step")
+    panel.set_ylabel(f"Pass@{k} (%), {split}")
 
-    With several seeds the faint band is the range of the trailing means over seeds.
+
+def draw_profile(
+    panel: Axes,
+    rows: Sequence[Row],
+    split: str,
+    estimator: str = "unbiased",
+    looks: Looks | None = None,
+) -> None:
+    """Draw the final Pass@K, a line per row, at the powers of two that every row can be scored at.
+
+    Where the success probability is known there is no largest K, and the line ends at 1,024.
     """
-    groups = by_kind(runs)
-    figure, axes = grid(normalisations(runs), len(names))
-    with mpl.rc_context(RC):
-        for row, normalisation in zip(axes, normalisations(runs), strict=True):
-            shown = [kind for kind in groups if kind.normalisation == normalisation]
-            for panel, name in zip(row, names, strict=True):
-                for kind in shown:
-                    _line(panel, groups[kind], name, kind.method)
-                panel.set_xlabel(metric("step").axis)
-                panel.set_ylabel(metric(name).axis)
-                panel.margins(x=0.02)
-        legend(figure, [panel for row in axes for panel in row], NOTE)
-    return figure
-
-
-def _line(panel: Axes, runs: list[Run], name: str, method: str) -> None:
-    steps, values = metric_series(runs, name)
-    if not len(steps):
-        return
-    if len(values) == 1:
-        panel.plot(steps, values[0], color=style(method)["color"], linewidth=0.5, alpha=0.3)
-    draw_seeds(panel, steps, trailing_mean(values, WINDOW), method)
+    most = min(row.answers.most for row in rows)
+    ks = [2**i for i in range(int(np.log2(most if np.isfinite(most) else 1024)) + 1)]
+    for row in rows:
+        scores = [row.answers.scores(k, estimator).mean(axis=1) for k in ks]
+        look = (looks or {}).get(row.kind, {})
+        x = np.asarray(ks, dtype=np.float64)
+        draw_seeds(panel, x, 100 * np.stack(scores, 1), row.method, **look)
+    log2_axis(panel, ks)
+    panel.set_xlabel("K")
+    panel.set_ylabel(f"Final Pass@K (%), {split}")

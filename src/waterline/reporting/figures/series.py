@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterline.reporting.answers import collect
-from waterline.reporting.kinds import Kind, in_order
-from waterline.reporting.run import Run
+from waterline.reporting.kinds import BASE, Kind, in_order
+from waterline.reporting.rows import collect
+from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ def by_kind(runs: Iterable[Run]) -> dict[Kind, list[Run]]:
     """
     groups: dict[Kind, list[Run]] = {}
     for run in runs:
-        if run.method != "base":
+        if run.method != BASE:
             groups.setdefault(run.kind.without_settings(), []).append(run)
     for kind, members in groups.items():
         settings = sorted({run.settings for run in members})
@@ -62,13 +62,16 @@ def pass_at_k_series(
 
 def trailing_mean(y: Floats, window: int) -> Floats:
     """Return the mean of the last ``window`` values along the last axis (fewer at the start)."""
-    frame = pd.DataFrame(y.T).rolling(window, min_periods=1).mean()
-    return np.asarray(frame.to_numpy().T, dtype=np.float64)
+    return _rolling(y, window, center=False)
 
 
 def centred_mean(y: Floats, window: int) -> Floats:
     """Return the mean of the ``window`` values around each (fewer at both ends)."""
-    frame = pd.DataFrame(y.T).rolling(window, min_periods=1, center=True).mean()
+    return _rolling(y, window, center=True)
+
+
+def _rolling(y: Floats, window: int, *, center: bool) -> Floats:
+    frame = pd.DataFrame(y.T).rolling(window, min_periods=1, center=center).mean()
     return np.asarray(frame.to_numpy().T, dtype=np.float64)
 
 

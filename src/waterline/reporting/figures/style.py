@@ -14,13 +14,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from waterline.reporting.kinds import Kind
-from waterline.reporting.names import METHOD_LABELS, method_label, rank
+from waterline.reporting.kinds import BASE, METHOD_LABELS, Kind, method_label, rank
 from waterline.runs import atomic_write
 
 # Okabe–Ito; dashes tell the lines apart in grey as well.
 _STYLES: dict[str, tuple[str, Any]] = {
-    "base": ("#7F7F7F", (0, (1, 1.5))),
+    BASE: ("#7F7F7F", (0, (1, 1.5))),
     "ce": ("#000000", "solid"),
     "maxrl": ("#0072B2", (0, (5, 1.5))),
     "sera": ("#D55E00", "solid"),

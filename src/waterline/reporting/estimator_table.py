@@ -1,4 +1,4 @@
-"""Table 3: how well the success estimates meet the exact probabilities."""
+"""Table 3: how close the success estimates are to the exact probabilities."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,16 +7,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterline.reporting.readers import finished
-from waterline.reporting.rows import one_of_each_seed
-from waterline.reporting.run import Run
-from waterline.reporting.scores import SEEDS_FOR_A_CLAIM, Estimate, estimate
-from waterline.reporting.tables.table import Section
-from waterline.reporting.tables.text import interval, plain
+from waterline.evaluation import Estimate, estimate
+from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
+from waterline.reporting.render import Section, interval, plain, seeds_word
+from waterline.reporting.runs import Run, finished, nothing_to_show, one_of_each_seed
 from waterline.runs import BadInput
 
 Floats = NDArray[np.float64]
-NOTHING = Estimate(np.nan, (np.nan, np.nan), (np.nan, np.nan), 0, "seeds")
 LABELS = {"pilot": "Pilot estimate", "history": "Historical estimate"}
 # The metric as logged, its name in the paper's table, its heading.
 MEASURES = (("success/mae", "mae", "MAE"), ("success/pearson", "pearson_r", "Pearson r"))
@@ -100,15 +97,12 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
     done, notes = finished(runs)
     groups: dict[tuple[str, int, int, str], list[Run]] = {}
     for run in done:
-        if run.p_hat and run.n0 is not None and MEASURES[0][0] in run.metrics:
+        if run.p_hat in LABELS and run.n0 is not None and MEASURES[0][0] in run.metrics:
             m = int(run.setting("allocation.m", 0)) if run.p_hat == "pilot" else 0
             groups.setdefault((run.p_hat, run.n0, m, run.settings), []).append(run)
     if not groups:
-        raise BadInput(
-            f"No finished run logged {MEASURES[0][0]} with a pilot or historical estimate"
-            + "".join(f"; {note[0].lower()}{note[1:].removesuffix('.')}" for note in notes)
-            + ": train one where the success probability is known."
-        )
+        what = f"No finished run logged {MEASURES[0][0]} with a pilot or historical estimate"
+        raise nothing_to_show(what, notes, "train one where the success probability is known")
     order = sorted(groups, key=lambda key: (key[1], list(LABELS).index(key[0]), *key[2:]))
     rows = []
     for key in order:
@@ -116,9 +110,7 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
         rows.append(_row((*key[:3], "" if alone else key[3]), groups[key], notes))
     few = min(len(row.runs) for row in rows)
     if few < SEEDS_FOR_A_CLAIM:
-        notes.append(
-            f"With {few} seed{'s' * (few > 1)} in the smallest row, this is about these runs."
-        )
+        notes.append(f"With {seeds_word(few)} in the smallest row, this is about these runs.")
     how = "95% intervals. runs: seeds resampled."
     return EstimatorTable(tuple(rows), (NOTE, how, *notes))
 
@@ -165,7 +157,7 @@ def _row(key: tuple[str, int, int, str], runs: list[Run], notes: list[str]) -> E
 
 def _over_seeds(means: Floats) -> Estimate:
     if np.isnan(means).any():
-        return NOTHING
+        return Estimate(unit="seeds")
     return estimate(means[:, None], "seeds", 1.0)
 
 

@@ -1,0 +1,287 @@
+"""Tables 2 and 4: Pass@K with both intervals, differences of methods, budgets."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from math import isnan, log2, nan
+
+import numpy as np
+import pandas as pd
+
+from waterline.evaluation import Estimate, estimate
+from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
+from waterline.reporting.budgets import Budget, budget, match_notes, waterline_notes
+from waterline.reporting.kinds import BASE, Kind, method_label, per_budget
+from waterline.reporting.render import (
+    Grid,
+    Section,
+    amount,
+    bound_columns,
+    difference_columns,
+    difference_lines,
+    seeds_word,
+    value_lines,
+)
+from waterline.reporting.rows import Row, difference, table_rows
+from waterline.reporting.runs import Run
+from waterline.runs import BadInput
+
+BRIEF = (1, 8, 128, 1024)  # the K that a terminal shows, or those nearest to them, of more than …
+MANY = 6
+ESTIMATOR_NOTES = {
+    "unbiased": "Pass@K is the unbiased estimator 1 − C(n−c, K)/C(n, K), averaged over questions.",
+    "bootstrap": "Pass@K is 1 − (1 − c/n)^K (K draws with replacement), averaged over questions.",
+    "exact": "Pass@K is 1 − (1 − p)^K of the exact success probability p, averaged over questions.",
+}
+INTERVAL_NOTE = (
+    "95% intervals. questions: checkpoints fixed, questions resampled; "
+    "runs: seeds, then questions, resampled, paired by seed and question."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``row`` minus ``other`` in points, one value per K, paired by seed and question."""
+
+    row: Row
+    other: Row
+    values: tuple[Estimate, ...]
+
+    @property
+    def names(self) -> str:
+        """E.g. 'SERA − MaxRL'."""
+        return f"{method_label(self.row.method)} − {method_label(self.other.method)}"
+
+    @property
+    def label(self) -> str:
+        """E.g. 'Token-mean SERA − MaxRL'."""
+        return self.row.kind.titled(self.names)
+
+
+@dataclass(frozen=True)
+class PassAtKTable:
+    """A table of Pass@K in percent.
+
+    ``values[i][j]`` belongs to ``rows[i]`` and ``ks[j]``; ``deltas[i]`` is the difference from the
+    baseline of equal budget and ``gaps[i]`` that from the reference, None where there is none.
+    """
+
+    split: str
+    estimator: str
+    ks: tuple[int, ...]
+    rows: tuple[Row, ...]
+    values: tuple[tuple[Estimate, ...], ...]
+    deltas: tuple[Comparison | None, ...]
+    gaps: tuple[Comparison | None, ...]
+    budgets: tuple[Budget, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def subtitle(self) -> str:
+        """The split."""
+        return f"Split: {self.split}."
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run of every row."""
+        return tuple(run for row in self.rows for run in row.runs)
+
+    def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
+        """Return values, differences where there are any, and budgets."""
+        values: Grid = []
+        for row, line in zip(self.rows, self.values, strict=True):
+            theirs = None if paper is None else [_paper(paper, row, k) for k in self.ks]
+            values += value_lines(row.label, line, paper=theirs)
+        found = [self._section("Pass@K (%)", values)]
+        for title, comparisons in (("", self.deltas), (" from {}", self.gaps)):
+            if shown := [c for c in comparisons if c]:
+                lines = [line for c in shown for line in difference_lines(c.label, c.values)]
+                name = title.format(method_label(shown[0].other.method))
+                found.append(self._section(f"Differences{name} (points)", lines))
+        return [*found, self._budgets()]
+
+    def tidy(self) -> pd.DataFrame:
+        """Return one line per row and K; percent, points, and NaN where nothing was measured."""
+        return pd.DataFrame(
+            [self._line(i, j) for i in range(len(self.rows)) for j in range(len(self.ks))]
+        )
+
+    def _section(self, title: str, lines: Grid) -> Section:
+        header = ["", "", *(f"K = {k}" for k in self.ks)]
+        return Section(title, header, lines, brief=[2 + j for j in _brief(self.ks)])
+
+    def _budgets(self) -> Section:
+        header = ["Row", "Seeds", "Step", "Questions × responses", "Rollouts", "Tokens"]
+        lines = [
+            [
+                row.label,
+                ", ".join(map(str, row.answers.seeds)),
+                str(row.step),
+                row.answers.size,
+                amount(spent.rollouts),
+                amount(spent.tokens),
+                "–" if isnan(spent.waterline) else f"{100 * spent.waterline:.1f}%",
+            ]
+            for row, spent in zip(self.rows, self.budgets, strict=True)
+        ]
+        return Section("Budgets (per run)", [*header, "Waterline steps"], lines, fixed=7)
+
+    def _line(self, i: int, j: int) -> dict[str, object]:
+        row, value = self.rows[i], self.values[i][j]
+        line: dict[str, object] = {
+            "split": self.split,
+            "step": row.step,
+            "estimator": row.answers.estimator(self.estimator),
+            "normalisation": row.kind.normalisation,
+            "n0": row.runs[0].n0 if row.method != BASE else None,
+            "method": row.method,
+            "p_hat": row.kind.p_hat,
+            "settings": row.kind.settings,
+            "k": self.ks[j],
+            "value": value.value,
+            "unit": "%",
+            **bound_columns(value),
+        }
+        for found, names in (
+            (self.deltas, ("baseline", "delta", "")),
+            (self.gaps, ("reference", "gap", "gap_")),
+        ):
+            if found is self.deltas or any(found):
+                c = found[i]
+                delta, other = (c.values[j], c.other.method) if c else (None, "")
+                line |= difference_columns(delta, other, names=names)
+        return line | {
+            "seeds": " ".join(map(str, row.answers.seeds)),
+            "questions": len(row.answers.prompts),
+            "responses": int(row.answers.most) if np.isfinite(row.answers.most) else None,
+            **{f"budget_{name}": value for name, value in asdict(self.budgets[i]).items()},
+        }
+
+
+def pass_at_k_table(
+    runs: Iterable[Run],
+    ks: Sequence[int],
+    split: str = "test",
+    estimator: str = "unbiased",
+    *,
+    baseline: str = "maxrl",
+    reference: str | None = None,
+    expected: Sequence[Sequence[str]] = (),
+    methods: Sequence[str] = (),
+    base: bool = True,
+) -> PassAtKTable:
+    """Return the table of the final checkpoints; runs that cannot be shown are named in its notes.
+
+    A row's baseline is the row of method ``baseline`` with the same normalisation, rollouts per
+    prompt and step; its reference is the row of method ``reference`` with the same step, whatever
+    it spent. ``estimator`` is 'unbiased' (SERA, Eq. 48) or 'bootstrap' (with replacement, as in
+    SERA's Table 4), and is not read where the success probability is known.
+
+    The rows stand in the order of ``expected``, pairs (normalisation, method), or of ``methods``
+    at each number of rollouts per prompt; other rows follow. ``base`` shows step 0 as a row.
+
+    Raises:
+        BadInput: when no run can be shown, or no K is at most the number of responses.
+    """
+    runs = list(runs)
+    order = [Kind(pair[0], method=pair[1]) for pair in expected]
+    exact = any(run.exact for run in runs)
+    order += per_budget(methods, (run.kind_if(exact) for run in runs), reference)
+    rows, notes = table_rows(runs, split, order, base)
+    shown = _shown(ks, rows, notes)
+    budgets = [budget(row) for row in rows]
+
+    def minus(row: Row, others: list[Row], among: str) -> Comparison | None:
+        other = _counterpart(row, others, among, notes)
+        if other is None:
+            return None
+        return Comparison(row, other, tuple(difference(row, other, k, estimator) for k in shown))
+
+    deltas: list[Comparison | None] = []
+    for row, spent in zip(rows, budgets, strict=True):
+        notes += waterline_notes(row, spent)
+        delta = None
+        if row.method not in (baseline, reference, BASE):
+            equal = [o for o in rows if o.method == baseline and o.plan() == row.plan()]
+            alike = (
+                "normalisation, " * bool(row.kind.normalisation) + "rollouts per prompt and step"
+            )
+            delta = minus(row, equal, f"{method_label(baseline)} with the same {alike}")
+        if delta:
+            notes += match_notes(row, spent, delta.other, budgets[rows.index(delta.other)])
+        deltas.append(delta)
+    gaps: list[Comparison | None] = []
+    for row in rows:
+        free = reference is None or row.method in (reference, BASE)
+        equal = [o for o in rows if o.method == reference and o.step == row.step]
+        among = f"{method_label(reference or '')} with the same step"
+        gaps.append(None if free else minus(row, equal, among))
+    few = min(len(row.answers.seeds) for row in rows if row.method != BASE)
+    if few < SEEDS_FOR_A_CLAIM:
+        notes.append(
+            f"With {seeds_word(few)} in the smallest row, claims are about these checkpoints only, "
+            "not about the methods."
+        )
+    used = dict.fromkeys(row.answers.estimator(estimator) for row in rows)
+    return PassAtKTable(
+        split=split,
+        estimator=estimator,
+        ks=shown,
+        rows=tuple(rows),
+        values=tuple(tuple(estimate(r.answers.scores(k, estimator)) for k in shown) for r in rows),
+        deltas=tuple(deltas),
+        gaps=tuple(gaps),
+        budgets=tuple(budgets),
+        notes=(*(ESTIMATOR_NOTES[name] for name in used), INTERVAL_NOTE, *notes),
+    )
+
+
+def _shown(ks: Sequence[int], rows: Sequence[Row], notes: list[str]) -> tuple[int, ...]:
+    """The K that every row can be scored at."""
+    fewest = min(row.answers.most for row in rows)
+    shown = tuple(k for k in ks if k <= fewest)
+    if not shown:
+        raise BadInput(
+            f"Every K is above the {fewest:g} responses per question: ask for smaller K."
+        )
+    if len(shown) < len(ks):
+        dropped = ", ".join(str(k) for k in ks if k > fewest)
+        notes.append(f"Not shown, above the {fewest:g} responses per question: K = {dropped}.")
+    return shown
+
+
+def _counterpart(row: Row, others: Sequence[Row], among: str, notes: list[str]) -> Row | None:
+    """The first of ``others`` if it shares a seed; what stands in the way goes to ``notes``."""
+    if not others:
+        notes.append(f"No difference for {row.label}: there is no {among}.")
+        return None
+    other = others[0]
+    shared = set(row.answers.seeds) & set(other.answers.seeds)
+    if not shared:
+        notes.append(f"No difference for {row.label}: it shares no seed with {other.label}.")
+        return None
+    if len(shared) < len(row.answers.seeds):
+        seeds = ", ".join(map(str, sorted(shared)))
+        notes.append(
+            f"The difference of {row.label} from {other.label} is over the shared seeds {seeds} "
+            "only."
+        )
+    return other
+
+
+def _brief(ks: Sequence[int]) -> list[int]:
+    """The places in ``ks`` that a terminal shows, [] for all."""
+    if len(ks) <= MANY:
+        return []
+    return sorted({min(range(len(ks)), key=lambda j: abs(log2(ks[j] / k))) for k in BRIEF})
+
+
+def _paper(paper: pd.DataFrame, row: Row, k: int) -> float:
+    kind = row.kind
+    found = paper[
+        (paper.normalisation.fillna("") == kind.normalisation)
+        & (paper.n0.isna() if kind.n0 is None else paper.n0 == kind.n0)
+        & (paper.method == kind.method)
+        & (paper.k == k)
+        & (paper.metric == "pass_at_k")
+    ]
+    return float(found.value.iloc[0]) if len(found) and not kind.p_hat else nan
