@@ -50,7 +50,7 @@ def run_slurm(
             executor = submitit.AutoExecutor(
                 cluster="slurm", folder=folder, slurm_max_num_timeout=max_num_timeout
             )
-            executor.update_parameters(**parameters, **_dependency(submitted.get(needs)))
+            executor.update_parameters(**_after(submitted.get(needs), parameters))
             columns = zip(*map(arguments, together), strict=True)
             with environment_variables(**{COMMAND: user_command()}):
                 array = executor.map_array(function, *columns)
@@ -66,12 +66,14 @@ def run_slurm(
     return _wait(submitted, watch)
 
 
-def _dependency(needed: Any) -> dict[str, Any]:
+def _after(needed: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of jobs that need a submitted one."""
     if needed is None:
-        return {}
-    # Without the second option a job whose need has failed would wait for ever.
+        return dict(parameters)
+    # Without the second option Slurm would keep them in its queue for ever when that one fails.
     extra = {"dependency": f"afterok:{needed.job_id}", "kill-on-invalid-dep": "yes"}
-    return {"slurm_additional_parameters": extra}
+    key = "slurm_additional_parameters"
+    return {**parameters, key: parameters.get(key, {}) | extra}
 
 
 def _refused(error: Exception) -> BadInput:
