@@ -2,6 +2,8 @@
 SCALE    ?= laptop
 LAUNCHER ?= local
 SEEDS    ?=
+# More for experiments/reproduce.py, as in OPTIONS=hydra.launcher.partition=gpu
+OPTIONS  ?=
 PYTHON   ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
@@ -58,8 +60,9 @@ format: $(STAMP)
 
 # Tables 1 to 9 of SERA. The script knows which of them can be run.
 reproduce-table%: $(STAMP) FORCE
-	@$(PY) experiments/reproduce.py table=$* scale=$(SCALE) launcher=$(LAUNCHER) \
-	  $(if $(SEEDS),'seeds=[$(SEEDS)]')
+	@$(PY) experiments/reproduce.py table=$* scale=$(SCALE) $(if $(SEEDS),'seeds=[$(SEEDS)]') \
+	  hydra/launcher=$(if $(filter slurm,$(LAUNCHER)),slurm_$(if $(filter paper,$(SCALE)),gpu,cpu),$(LAUNCHER)) \
+	  $(OPTIONS)
 
 figures: $(STAMP)
 	@$(PY) experiments/report.py figure=all scale=$(SCALE)

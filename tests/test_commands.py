@@ -60,8 +60,8 @@ def one_sentence(result):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), r"lacks experiment= \(.*maze/laptop.*\) and method= \(ce, .*sera.*\)"),
-        (("experiment=maze/laptop",), "lacks method="),
+        ((), r"needs experiment= \(.*maze/laptop.*\) and method= \(ce, .*sera.*\)"),
+        (("experiment=maze/laptop",), "needs method="),
         ((*RUN, "method=serra"), "no method 'serra': did you mean 'sera'"),
         ((*RUN, "method=maxrl,serra", "-m"), "no method 'serra'"),
         ((*RUN, "experiment=maze/labtop"), "did you mean 'maze/laptop'"),
@@ -70,6 +70,10 @@ def one_sentence(result):
             (*RUN, "trainning.steps=1"),
             "'trainning.steps': did you mean 'training.steps'",
         ),
+        ((*RUN, "seed=0,1"), r"seed=0,1 holds several values: add -m .*seed=\[0,1\]"),
+        ((*RUN, "hydra/launcher=cloud", "-m"), "no hydra/launcher 'cloud'.*local.*slurm_cpu"),
+        ((*RUN, "final.split=tset"), "final.split=tset: choose dev or test"),
+        ((*RUN, "final.n=0"), "final.n=0: must be a whole number"),
         ((*RUN, "training.lr=1"), "did you mean 'training.optimizer.lr'"),
         ((*RUN, "training.steps=a=b"), "cannot be read"),
         ((*RUN, "task.size=8"), "odd size"),
@@ -176,7 +180,11 @@ def test_reproduction_and_report_refuse_in_one_sentence(command, tmp_path):
     assert "table has no value" in one_sentence(command("reproduce"))
     assert "Table 77" in one_sentence(command("reproduce", "table=77", root))
     assert "scale=big" in one_sentence(command("reproduce", "table=4", "scale=big", root))
-    assert "launcher=cloud" in one_sentence(command("reproduce", "table=4", "launcher=cloud", root))
+    cloud = one_sentence(command("reproduce", "table=4", "hydra/launcher=cloud", root))
+    assert "no hydra/launcher 'cloud'" in cloud
+    assert "choose local" in one_sentence(
+        command("reproduce", "table=4", "hydra/launcher=basic", root)
+    )
     assert "holds no run" in one_sentence(command("report", "table=4", f"root={tmp_path}"))
 
 

@@ -1,4 +1,4 @@
-"""What the entry points share: choices checked by name, errors as one line, a quiet console."""
+"""What the entry points share: errors as one line, a quiet console, the body of a run."""
 
 from __future__ import annotations
 
@@ -15,39 +15,41 @@ from pathlib import Path
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from waterline.launch.configuration import STAGES, default_config, plain
+from waterline.launch.finish import check_final, finish
 from waterline.runs import BadInput, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 
 log = logging.getLogger("waterline")
-# Options of Hydra after which nothing is run, or other folders of configurations count too.
-_NO_CHECK = ("-h", "--help", "--hydra-help", "--version", "--info", "-i", "-sc", "-cd", "--config")
+_SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg")
 
 
 def run_command(
-    main: Callable[[], None], conf: Path, name: str, required: Sequence[str] = ()
+    main: Callable[[], None], conf: Path, name: str, example: Sequence[str] = ()
 ) -> None:
-    """Calls a Hydra entry point; what a user can mend is one line on stderr and exit status 2.
+    """Calls a Hydra entry point; an error of the user is one line on stderr and exit status 2.
 
     Args:
         main: decorated by ``hydra.main``.
         conf: the folder of its configurations; ``name``: that of the primary one.
-        required: groups without a default, which the command line must choose.
+        example: a choice for each group that has no default and the command line must choose.
     """
     _quieten()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
-    arguments = sys.argv[1:]
+    missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
+    if any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
+        sys.argv += missing
     with sentence_errors():
-        if not any(a.startswith(_NO_CHECK) for a in arguments):
-            _check_choices(arguments, conf, required)
         try:
             main()
         except (HydraException, OmegaConfBaseException) as error:
-            raise BadInput(_sentence(error, arguments, conf, name)) from error
+            groups = [_group(e).rstrip("=") for e in missing]
+            raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
         except KeyboardInterrupt:
             print("interrupted: the same command continues", file=sys.stderr, flush=True)
             raise SystemExit(130) from None
@@ -55,7 +57,7 @@ def run_command(
 
 @contextmanager
 def job() -> Iterator[None]:
-    """The body of an entry point: in a sweep a bad job is told at once and the others go on."""
+    """The body of an entry point: in a sweep an error is logged at once and the others go on."""
     try:
         try:
             yield
@@ -70,20 +72,33 @@ def job() -> Iterator[None]:
             raise
 
 
-def _check_choices(arguments: Sequence[str], conf: Path, required: Sequence[str]) -> None:
-    chosen = {}
-    for argument in arguments:
-        if match := re.fullmatch(r"\+{0,2}([a-z_/]+)(?:@[\w.]+)?=([\w/,.-]+)", argument):
-            chosen[match[1]] = match[2].split(",")
-    for group, values in chosen.items():
-        if not (conf / group).is_dir():
-            continue
-        for value in values:
-            if not (conf / group / f"{value}.yaml").is_file():
-                raise unknown_name(group, value, _options(conf, group))
-    if missing := [group for group in required if group not in chosen]:
-        hints = [f"{group}= ({', '.join(_options(conf, group))})" for group in missing]
-        raise BadInput(f"The command lacks {' and '.join(hints)}: add it.")
+def train_job(config: DictConfig) -> None:
+    """A run: the training, then what ``final`` asks for; what is done is passed over."""
+    import torch.distributed as dist
+
+    from waterline.rollouts import is_first_process
+    from waterline.training.run import train, train_base
+
+    with job():
+        settings = plain(config)
+        check_final(settings["final"])
+        if settings["stage"] not in STAGES:
+            raise unknown_name("stage", settings["stage"], STAGES)
+        if settings["stage"] == "base":
+            folder = train_base(settings)
+        else:
+            choices = HydraConfig.get().runtime.choices
+            folder = train(settings, default_config(settings["seed"], choices))
+        first = is_first_process()
+        if dist.is_initialized():
+            dist.destroy_process_group()  # the first rank goes on alone
+        if first:
+            finish(folder, settings)
+            print(f"{folder.root}: {folder.state()}")
+
+
+def _group(choice: str) -> str:
+    return choice.partition("=")[0] + "="
 
 
 def _options(conf: Path, group: str) -> list[str]:
@@ -92,13 +107,31 @@ def _options(conf: Path, group: str) -> list[str]:
     return sorted(file.as_posix() for file in files)
 
 
-def _sentence(error: Exception, arguments: Sequence[str], conf: Path, name: str) -> str:
+def _sentence(
+    error: Exception, arguments: Sequence[str], conf: Path, name: str, missing: Sequence[str]
+) -> str:
+    """What Hydra reports over several lines, as one: what, where, and what to do."""
     first = str(error).strip().splitlines()[0].rstrip(".")
     if isinstance(error, OverrideParseException):
-        return f"The argument {error.override!r} cannot be read ({first}): quote it, or mend it."
+        return f"The argument {error.override!r} cannot be read ({first}): quote it, or fix it."
+    if ambiguous := re.match(r"Ambiguous value for argument '(.+)'", first):
+        key, _, values = ambiguous[1].partition("=")
+        return (
+            f"{ambiguous[1]} holds several values: add -m for a run of each, or write a list as "
+            f"{key}=[{values}]."
+        )
+    if first.startswith("You must specify"):
+        hints = [f"{group}= ({', '.join(_options(conf, group))})" for group in missing]
+        return f"The command needs {' and '.join(hints)}: add it."
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, value = error.missing_cfg_file.partition("/")
+        if group == "hydra":
+            group, _, value = error.missing_cfg_file.rpartition("/")
+            return str(unknown_name(group, value, error.options or ()))
+        return str(unknown_name(group, value, _options(conf, group)))
     unknown = re.match(r"Could not override '([^']+)'", first)
     if not unknown:
-        return f"{first}: mend the configuration or the command."
+        return f"{first}: fix the configuration or the command."
     key = unknown[1]
     others = [a for a in arguments if "=" in a and not a.startswith(("-", key, "hydra"))]
     GlobalHydra.instance().clear()
@@ -118,7 +151,7 @@ def _sentence(error: Exception, arguments: Sequence[str], conf: Path, name: str)
 
 
 def _quieten() -> None:
-    """Lightning tells of devices, tips and the end of each fit; deprecations are not the user's."""
+    """Lightning reports devices, tips and the end of each fit; deprecations are not the user's."""
     for library in ("pytorch_lightning", "lightning_fabric", "lightning"):
         logging.getLogger(library).setLevel(logging.WARNING)
     for message in (

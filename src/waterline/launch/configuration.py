@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import hydra
-from hydra.core.hydra_config import HydraConfig
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
 from omegaconf import DictConfig, OmegaConf
 
 from waterline.runs import BadInput, RunFolder, unknown_name
 
 STAGES = ("base", "reinforcement")
+
+
+def setting(key: str, value: Any) -> str:
+    """An override in Hydra's grammar, whatever letters a text has."""
+    if value is None:
+        return f"{key}=null"
+    if not isinstance(value, str):
+        return f"{key}={value}"
+    # Backslashes count as escapes before a quote alone.
+    escaped = re.sub(r"(\\*)('|$)", lambda m: 2 * m[1] + ("\\'" if m[2] else ""), value)
+    return f"{key}='{escaped}'"
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -22,24 +34,23 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in container.items()}
 
 
-def default_config(seed: int) -> dict[str, Any]:
-    """The same experiment and method as the running Hydra job's, without other overrides.
+def default_config(seed: int, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment and the method of ``choices`` without other overrides.
 
     What deviates from it names the run's folder; the seed, to which other settings may refer, has a
     folder level of its own.
     """
-    choices = HydraConfig.get().runtime.choices
     chosen = [f"{group}={choices[group]}" for group in ("experiment", "method")]
     return plain(hydra.compose("train", overrides=[*chosen, f"seed={seed}"]))
 
 
 def method_configs(
-    run: str, methods: Sequence[str], budgets: Sequence[int] | None, n_max_per_n0: int, conf: Path
+    run: str, methods: Sequence[str], budgets: Sequence[int] | None, n_max_per_n0: int
 ) -> list[dict[str, Any]]:
     """Configurations of methods in the experiment of the run in the folder ``run``.
 
     Args:
-        methods: their names, files in ``conf``/method.
+        methods: their names, files in ``conf/method``.
         budgets: N0, each of which every method gets; None for the experiment's own.
         n_max_per_n0: allocation.n_max over N0.
 
@@ -50,11 +61,11 @@ def method_configs(
     for name, values in (("n0", budgets or ()), ("n_max_per_n0", [n_max_per_n0])):
         if any(not isinstance(value, int) or value < 1 for value in values):
             raise BadInput(f"{name}={values}: must be whole numbers of at least 1.")
-    known = [Path(file).stem for file in (conf / "method").glob("*.yaml")]
+    known = GlobalHydra.instance().config_loader().get_group_options("method")
     for method in methods:
         if method not in known:
             raise unknown_name("method", method, known)
-    experiment = config["experiment"].replace("-", "/", 1)
+    experiment = _experiment_of(config["experiment"])
     found = []
     for n0 in budgets or (None,):
         for method in methods:
@@ -64,3 +75,18 @@ def method_configs(
                 chosen += [f"allocation.n0={n0}", f"allocation.n_max={n_max}"]
             found.append(plain(hydra.compose("train", overrides=chosen)))
     return found
+
+
+def _experiment_of(name: str) -> str:
+    """The option of the group ``experiment`` whose runs are called ``name``."""
+    loader = GlobalHydra.instance().config_loader()
+    tasks = loader.get_group_options("experiment", ObjectType.GROUP)
+    options = [
+        f"{task}/{scale}"
+        for task in tasks
+        for scale in loader.get_group_options(f"experiment/{task}", ObjectType.CONFIG)
+    ]
+    for option in options:
+        if option.replace("/", "-") == name:
+            return option
+    raise unknown_name("experiment", name, options)

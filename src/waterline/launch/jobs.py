@@ -1,135 +1,162 @@
-"""Many commands of this project, a few at a time or as jobs of a cluster."""
+"""A job is one run: its overrides, its folder, and what has to be done there."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from subprocess import CalledProcessError
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from waterline.runs import BadInput
+import hydra
+from omegaconf import open_dict
+from omegaconf.errors import MissingMandatoryValue
+from rich.console import Console
 
-Command = tuple[str, ...]
-# Called with a command, its return code and what it printed, as each command ends.
-Ended = Callable[[Command, int, str], None]
-# Called with a command and a line that it has printed.
-Told = Callable[[Command, str], None]
+from waterline.launch.configuration import default_config, plain
+from waterline.launch.finish import finished
+from waterline.launch.watch import Watch, progress
+from waterline.runs import BadInput, State, identity
+from waterline.runs.naming import base_folder, run_folder, supervised_config
 
 
-def run_local(
-    commands: Sequence[Command],
-    workers: int,
-    threads: int,
-    ended: Ended = lambda *_: None,
-    told: Told = lambda *_: None,
-) -> dict[Command, str]:
-    """Runs ``python`` with each command's arguments, ``workers`` at a time; gives their output.
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A command of ``experiments/`` to be run in a process of its own.
 
-    Each process gets ``threads`` threads, so that a result does not depend on how busy the machine
-    was. A failure does not stop the others.
-
-    Raises:
-        BadInput: When some failed, naming the first.
+    Args:
+        name: what tells it from its neighbours, such as 'sera seqnorm seed=1'.
+        overrides: the arguments of the script, in Hydra's grammar.
+        folder: of its run; None where the command makes no run or its settings are wrong, which it
+            reports itself.
+        done: whether the run is finished, with what ``final`` asks for.
+        needs: the job that must succeed before this one starts.
     """
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
 
-    def call(command: Command) -> tuple[int, str]:
-        lines = []
-        with subprocess.Popen(
-            [sys.executable, *command], env=os.environ | limits, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        ) as process:  # fmt: skip
-            assert process.stdout is not None
-            for line in process.stdout:
-                lines.append(line)
-                told(command, line)
-        return process.returncode, "".join(lines)
-
-    output: dict[Command, str] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        waiting = {pool.submit(call, command): command for command in commands}
-        for future in as_completed(waiting):
-            command, (code, printed) = waiting[future], future.result()
-            ended(command, code, printed)
-            if code == 0:
-                output[command] = printed
-    return _all_of(commands, output)
+    name: str
+    overrides: tuple[str, ...]
+    folder: Path | None = None
+    done: bool = False
+    needs: Job | None = None
 
 
-class SlurmJob:
-    """A command as a job that submitit can put back into the queue and start anew."""
+@dataclass(frozen=True)
+class Failure:
+    """Why a job did not succeed, in one line, and the file of its output."""
 
-    def __init__(self, command: Command) -> None:
-        self.command = command
-
-    def __call__(self) -> str:
-        """Runs ``python`` with the command's arguments and gives what it printed."""
-        from submitit.helpers import CommandFunction
-
-        # Slurm sends its warning to all processes of a job. Python would die of it, and the job
-        # with it before submitit has put it back; an ignored signal stays ignored after exec.
-        shell = ["sh", "-c", 'trap "" USR2; exec "$@"', "sh"]
-        output: str = CommandFunction([*shell, sys.executable, *self.command], verbose=True)()
-        return output
-
-    def checkpoint(self) -> Any:
-        """What submitit runs in the next stay: the same command, which continues its run."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)
+    job: Job
+    reason: str
+    log: Path | None = None
 
 
-def run_slurm(
-    commands: Sequence[Command], options: Mapping[str, Any], logs: str, ended: Ended
-) -> dict[Command, str]:
-    """Submits each command as a Slurm job through submitit and waits for all of them.
+# Runs jobs until each has ended, reports the state of each to the watch.
+Runner = Callable[[Sequence[Job], Watch], list[Failure]]
 
-    ``options`` are submitit's parameters (``timeout_min``, ``slurm_partition``, …), among them
-    ``slurm_max_num_timeout``: how often a job that reached its time limit is put back. The jobs'
-    logs go to the folder ``logs``. Of a job of several tasks, the first one's output counts.
 
-    Raises:
-        BadInput: When Slurm is not there, or some jobs failed, naming the first.
+def jobs_of(
+    overrides: Sequence[Sequence[str]],
+    needs: Sequence[int | None] | None = None,
+    script: str = "train",
+) -> list[Job]:
+    """Jobs of ``experiments/<script>.py``; Hydra must have been initialised with ``conf/``.
+
+    ``needs`` gives for each the index of the job, further up in the list, that it waits for. Jobs
+    of one folder become one job: they differ in settings that their run does not read.
     """
-    import submitit
-    from submitit.core.utils import FailedSubmissionError
+    made: list[Job] = []
+    folders: dict[Path, Job] = {}
+    for index, (name, row) in enumerate(zip(names(overrides), overrides, strict=True)):
+        folder, done = _run_of(row) if script == "train" else (None, False)
+        before = needs[index] if needs else None
+        job = Job(name, tuple(row), folder, done, None if before is None else made[before])
+        made.append(folders.setdefault(folder, job) if folder else job)
+    return list(dict.fromkeys(made))
 
-    parameters = dict(options)
-    stays = parameters.pop("slurm_max_num_timeout", 0)
+
+def _run_of(overrides: Sequence[str]) -> tuple[Path | None, bool]:
+    """The folder of a run of ``experiments/train.py``, and whether it is finished."""
     try:
-        executor = submitit.AutoExecutor(folder=logs, cluster="slurm", slurm_max_num_timeout=stays)
-    except RuntimeError as error:
-        raise BadInput(f"launcher=slurm: {error}; use launcher=local on this machine.") from error
-    executor.update_parameters(**parameters)
-    try:
-        with executor.batch():
-            jobs = [executor.submit(SlurmJob(command)) for command in commands]
-    except (FailedSubmissionError, CalledProcessError) as error:
-        last = str(error).strip().splitlines()[-1]
-        raise BadInput(
-            f"launcher=slurm: the jobs were not accepted ({last}); see `sinfo`, and the options "
-            "under slurm in conf/reproduce.yaml."
-        ) from error
-    output: dict[Command, str] = {}
-    for command, job in zip(commands, jobs, strict=True):
-        try:
-            output[command] = job.results()[0]
-        except submitit.core.utils.UncompletedJobError as error:
-            ended(command, 1, str(error))
+        composed = hydra.compose("train", overrides=list(overrides), return_hydra_config=True)
+        with open_dict(composed):
+            choices = composed.pop("hydra").runtime.choices
+        config = plain(composed)
+        if config["stage"] == "base":
+            folder, read = base_folder(config), supervised_config(config)
         else:
-            ended(command, 0, output[command])
-    return _all_of(commands, output)
+            default = default_config(config["seed"], choices)
+            folder, read = run_folder(config, default), config
+        if folder.state() is not State.done or not finished(folder, config["final"]):
+            return folder.root, False
+        folder.check_identity(identity(read))
+    except (BadInput, MissingMandatoryValue):
+        return None, False
+    return folder.root, True
 
 
-def _all_of(commands: Sequence[Command], output: dict[Command, str]) -> dict[Command, str]:
-    failed = [c for c in commands if c not in output]
-    if failed:
-        raise BadInput(
-            f"{len(failed)} of {len(commands)} jobs failed, the first "
-            f"`python {' '.join(failed[0])}`: see what it printed above, mend it, and run the same "
-            "command again; finished jobs are not run twice."
-        )
-    return output
+def names(overrides: Sequence[Sequence[str]]) -> list[str]:
+    """A short name of each job: method, losses, seed, and whatever not all jobs share."""
+    count = Counter(setting for row in overrides for setting in set(row))
+    named = []
+    for row in overrides:
+        parts = []
+        for setting in row:
+            key, _, value = setting.partition("=")
+            if key in ("method", "losses"):
+                parts += [value] if "stage=base" not in row else []
+            elif setting == "stage=base":
+                parts.append("base")
+            elif key == "seed" or (count[setting] < len(overrides) and "final." not in key):
+                parts.append(f"{key.rpartition('.')[2]}={value}")
+        name = " ".join(parts) or " ".join(row)
+        named.append(name if name not in named else f"{name} (job {len(named)})")
+    return named
+
+
+def carry_out(
+    jobs: Sequence[Job], run: Runner, resources: str, dry_run: bool = False
+) -> BadInput | None:
+    """Runs the jobs that are not done and prints what became of them.
+
+    Returns:
+        None when all are done, or else an error that says how many are not.
+    """
+    console = Console()
+    missing = [job for job in jobs if not job.done]
+    title = f"{len(missing)} of {len(jobs)} jobs to run ({resources})"
+    if dry_run:
+        console.print(title, highlight=False, markup=False)
+        for job in jobs:
+            _say(console, f"  {_standing(job)}: {job.name} in {job.folder or 'no known folder'}")
+        return None
+    if not missing:
+        _say(console, f"All {len(jobs)} jobs are done.")
+        return None
+    with Watch(console, title, {job.name: job.folder for job in missing}) as watch:
+        failed = run(missing, watch)
+    for failure in failed:
+        _say(console, f"FAILED {failure.job.name}: {failure.reason}")
+        _say(console, f"  log: {failure.log or 'none, it was not started'}")
+    if not failed:
+        return None
+    return BadInput(
+        f"{len(failed)} of {len(jobs)} jobs failed: see their logs, fix the cause, and give the "
+        "same command again; finished jobs are not run twice."
+    )
+
+
+def _standing(job: Job) -> str:
+    if job.done:
+        return "done"
+    at = progress(job.folder) if job.folder else None
+    start = "to start" if at is None else f"to continue at {at.step}/{at.of}"
+    return f"{start} after '{job.needs.name}'" if job.needs and not job.needs.done else start
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def last_line(log: Path) -> str:
+    """The last line of a job's output that is not empty, from which its failure is understood."""
+    lines: list[Any] = log.read_text(errors="replace").split("\n") if log.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

@@ -18,6 +18,7 @@ IGNORED: tuple[str, ...] = (
     "hydra",
     "trainer",
     "evaluation",
+    "final",
     "training.checkpoint_every",
     "training.log_every",
     "training.diagnostics_every",

@@ -10,6 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+# Launchers put the user's command here for the processes that they start.
+COMMAND = "WATERLINE_COMMAND"
+
 _PACKAGES = (
     "waterline-rl",
     "numpy",
@@ -36,14 +39,17 @@ def provenance() -> dict[str, Any]:
     """
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": _command(),
+        "command": user_command(),
         "git": _git(Path(__file__).resolve()),
         "versions": {"python": platform.python_version(), **_versions()},
         "hardware": _hardware(),
     }
 
 
-def _command() -> str:
+def user_command() -> str:
+    """The command as the user gave it, also in a process that a launcher started for it."""
+    if given := os.environ.get(COMMAND):
+        return given
     program = Path(sys.argv[0])
     if program.is_absolute():
         here = Path.cwd()

@@ -65,6 +65,8 @@ def check_config(config: Config) -> None:
             "trainer": (*lightning, *_OWN_TRAINER),
             "base": ("path", "train_if_missing"),
             "paths": ("results",),
+            "final": ("split", "n", "gradients"),
+            "final.gradients": ("n0", "checkpoints"),
         },
     )
 

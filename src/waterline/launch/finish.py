@@ -1,0 +1,73 @@
+"""What follows the last step of a run in the same job: its evaluation, its comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import hydra
+
+from waterline.launch.configuration import method_configs, plain
+from waterline.runs import BadInput, RunFolder, atomic_write
+
+SPLITS = ("dev", "test")
+
+
+def check_final(final: Mapping[str, Any]) -> None:
+    """Raises BadInput for settings of ``final`` that would fail after the training."""
+    if final["split"] not in (None, *SPLITS):
+        raise BadInput(f"final.split={final['split']}: choose {' or '.join(SPLITS)}, or null.")
+    if not isinstance(final["n"], int) or final["n"] < 1:
+        raise BadInput(f"final.n={final['n']}: must be a whole number of at least 1.")
+
+
+def finish(folder: RunFolder, config: Mapping[str, Any]) -> None:
+    """Does what ``final`` asks for; ``final.json`` in the folder says how far it has come."""
+    final, threads = config["final"], config["trainer"]["threads"]
+    if finished(folder, final):
+        return
+    if final["split"] is not None:
+        # Imported here, since the process that only starts jobs reads this file too.
+        from waterline.training.evaluate_run import evaluate_run
+
+        _record(folder, final, "evaluating")
+        evaluate_run(folder.root, split=final["split"], n=final["n"], threads=threads)
+    if final["gradients"]["n0"]:
+        _record(folder, final, "comparing")
+        settings = hydra.compose("gradients")
+        settings.run = str(folder.root)
+        compare(plain(settings) | final["gradients"] | {"threads": threads})
+    _record(folder, final, "done")
+
+
+def finished(folder: RunFolder, final: Mapping[str, Any]) -> bool:
+    """Whether nothing of what ``final`` asks for is missing; the training does not count."""
+    if final["split"] is None and not final["gradients"]["n0"]:
+        return True
+    return read_final(folder.root) == {"asked": final, "state": "done"}
+
+
+def read_final(root: Path) -> dict[str, Any]:
+    """``final.json``: what was asked for last and its state; empty before anything was asked."""
+    file = root / "final.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def compare(settings: Mapping[str, Any]) -> Path:
+    """The comparison of gradients that ``conf/gradients.yaml`` describes; gives its folder."""
+    from waterline.training.gradients.compare_run import compare_run
+
+    asked = dict(settings)
+    run, factor = asked.pop("run"), asked.pop("n_max_per_n0")
+    for key in ("methods", "n0", "checkpoints"):
+        if asked[key] is not None and not isinstance(asked[key], list):
+            asked[key] = [asked[key]]
+    configs = method_configs(run, asked.pop("methods"), asked.pop("n0"), factor)
+    return compare_run(run, configs, **asked)
+
+
+def _record(folder: RunFolder, final: Mapping[str, Any], state: str) -> None:
+    atomic_write(folder.root / "final.json", json.dumps({"asked": final, "state": state}) + "\n")

@@ -1,0 +1,72 @@
+"""What a list of overrides becomes: jobs with names, folders, and what is done."""
+
+import hydra
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from training.tiny import CONF, TINY
+from waterline.launch.configuration import setting
+from waterline.launch.jobs import jobs_of, names
+from waterline.runs import State, identity
+
+
+@pytest.fixture
+def conf():
+    hydra.core.global_hydra.GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        yield
+
+
+def test_names_tell_neighbours_apart():
+    common = ("experiment=maze/laptop", "final.n=8")
+    rows = [
+        (*common, "method=sera", "losses=seqnorm", "allocation.n0=8", f"seed={s}") for s in (0, 1)
+    ]
+    rows += [(*common, "method=sera", "stage=base", "seed=0"), (*common, "method=sera", "seed=0")]
+    rows += [rows[-1]]
+    assert names(rows) == [
+        "sera seqnorm n0=8 seed=0", "sera seqnorm n0=8 seed=1", "base seed=0", "sera seed=0",
+        "sera seed=0 (job 4)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["/a b/ma,ze=(1)", "größe", "it's", "a\\", "\\'", "[1]", "null", ""]
+)
+def test_any_text_is_an_override(text):
+    (override,) = OverridesParser.create().parse_overrides([setting("task.path", text)])
+    assert override.value() == text
+
+
+def test_folders_follow_from_the_configuration(conf, tmp_path):
+    common = ("experiment=maze/laptop", f"paths.results={tmp_path}", *TINY)
+    rows = [
+        (*common, "method=sera", "stage=base"),
+        (*common, "method=maxrl"),
+        (*common, "method=maxrl", "allocation.n_max=64"),  # MaxRL does not read it
+        (*common, "method=maxrl", "seed=x"),
+    ]
+    base, run, wrong = jobs_of(rows, [None, 0, 0, None])
+    assert base.folder == tmp_path / "maze-laptop/base/seed-0"
+    assert run.needs is base
+    assert tmp_path / "maze-laptop/maxrl" in run.folder.parents
+    assert not (base.done or run.done or wrong.done)
+
+
+def test_done_is_a_finished_run_of_the_same_settings_with_what_final_asks(conf, tmp_path):
+    from waterline.launch.configuration import plain
+    from waterline.launch.finish import finished
+    from waterline.runs import RunFolder
+
+    row = ("experiment=maze/laptop", "method=maxrl", f"paths.results={tmp_path}", *TINY)
+    config = plain(hydra.compose("train", overrides=[*row]))
+    (job,) = jobs_of([row])
+    folder = RunFolder(job.folder)
+    folder.record_start("{}", identity(config))
+    assert not jobs_of([row])[0].done
+    folder.set_state(State.done)
+    assert jobs_of([row])[0].done
+    test = (*row, "final.split=test", "final.n=4")
+    asked = plain(hydra.compose("train", overrides=[*test]))["final"]
+    assert not finished(folder, asked)
+    assert not jobs_of([test])[0].done
