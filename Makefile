@@ -18,7 +18,7 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest
 .PHONY: help setup demo test test-slow test-all lint format figures FORCE
 
 help:
-	@echo 'make demo               mazes, MaxRL against SERA: a table and a figure in minutes'
+	@echo 'make demo               mazes; GRPO, MaxRL and SERA: a table and a figure in minutes'
 	@echo 'make test               the fast tests; test-slow runs the others, test-all both'
 	@echo 'make lint               ruff and mypy; make format lets ruff rewrite'
 	@echo 'make reproduce-table2   Table 2 of SERA (also 3, 4); SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'

@@ -1,45 +1,137 @@
-"""The main job in minutes: a supervised base, then MaxRL and SERA with the same rollouts.
+"""GRPO, MaxRL and SERA from one base, with the same number of rollouts.
 
-Run through `make demo`. A stopped demo goes on where it was; a finished one shows its results
-again (remove results/maze-demo to start afresh).
+Run through `make demo`. A stopped demo continues where it was; a finished one shows its results
+again (remove results/maze-demo to start afresh). Arguments are settings of all three runs.
 """
 
+import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import hydra
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from rich.console import Console
 
-from waterline.launch.job_watch import JobWatch
-from waterline.launch.jobs import Command, run_local
-from waterline.reporting import compare, load_runs, pass_at_k_table, print_table
-from waterline.reporting.figures import figure3, save
+from waterline.evaluation import estimate
+from waterline.launch.jobs import Job, carry_out, jobs_of
+from waterline.launch.local import run_local
+from waterline.reporting import Run, load_runs, pass_at_k_table, print_compact
+from waterline.reporting.figures.panels import draw_curves, draw_profile
+from waterline.reporting.figures.series import by_kind
+from waterline.reporting.figures.style import RC, legend, save, style
+from waterline.reporting.kinds import method_label
+from waterline.reporting.pass_at_k import PassAtKTable
+from waterline.reporting.render import interval, signed, verdict
+from waterline.reporting.rows import Row, collect, difference
 from waterline.runs import sentence_errors
 
-KS = [1, 8, 32, 64]
-COMMON = ("experiments/train.py", "experiment=maze/demo")
-console = Console()
+HERE = Path(__file__).resolve().parent
+METHODS = ("grpo", "maxrl", "sera")
+KS = (1, 8, 32, 64)
+CURVES = (1, 32)
+SPLIT, ESTIMATOR = "dev", "unbiased"
 
 
-def run(title: str, commands: list[Command], threads: int) -> None:
-    with JobWatch(console, title, len(commands)) as watch:
-        run_local(commands, workers=2, threads=threads, ended=watch.ended, told=watch.told)
+def jobs(overrides: Sequence[str]) -> tuple[list[Job], Path]:
+    """A job for each method, and the folder that they write in."""
+    rows = [("experiment=maze/demo", f"method={method}", *overrides) for method in METHODS]
+    with hydra.initialize_config_dir(str(HERE.parent / "conf"), version_base="1.3"):
+        config = hydra.compose("train", overrides=list(rows[0]))
+        return jobs_of(rows), Path(config.paths.results) / config.experiment
 
 
-def main() -> None:
-    began = time.monotonic()
-    run("1. Supervised start on 25,600 mazes", [(*COMMON, "method=sera", "stage=base")], threads=2)
-    methods = [(*COMMON, f"method={method}") for method in ("maxrl", "sera")]
-    run("2. MaxRL and SERA, 512 rollouts a step each, side by side", methods, threads=1)
-    runs = [r for r in load_runs(Path("results"), "maze-demo") if r.status == "done"]
-    by_method = {name: [r for r in runs if r.method == name] for name in ("maxrl", "sera")}
-    table = pass_at_k_table(runs, KS, "dev", "unbiased")
-    print_table(console, table, "3. Pass@K on mazes that were not trained on")
-    for k in KS:
-        console.print(
-            compare(by_method["sera"], by_method["maxrl"], k, split="dev"), highlight=False
+def finding(a: Row, b: Row, ks: Sequence[int]) -> str:
+    """One sentence: who is ahead at each K, by how much, and whether that is more than noise."""
+    parts = []
+    for k in ks:
+        delta = difference(a, b, k, ESTIMATOR)
+        bounds = interval(delta.interval, True)
+        parts.append(f"{verdict(delta)} at Pass@{k}, {signed(delta.value)} points {bounds}")
+    return f"{method_label(a.method)} against {method_label(b.method)}: {'; '.join(parts)}."
+
+
+def from_base(base: Row, rows: Sequence[Row], k: int) -> str:
+    """One sentence: how each method has moved Pass@K of the policy that it started from."""
+    start = estimate(base.answers.scores(k, ESTIMATOR)).value
+    moves = []
+    for row in rows:
+        delta = difference(row, base, k, ESTIMATOR)
+        doubt = "" if delta.excludes_zero else ", within noise"
+        moves.append(f"{method_label(row.method)} {signed(delta.value)}{doubt}")
+    return f"Pass@{k} of the base, {start:.1f}%, has changed by: {'; '.join(moves)}."
+
+
+def findings(table: PassAtKTable) -> list[str]:
+    """What the table shows, from its numbers."""
+    base, grpo, maxrl, sera = table.rows
+    return [
+        from_base(base, (grpo, maxrl, sera), 32),
+        finding(grpo, maxrl, (32, 1)),
+        finding(sera, maxrl, (32, 1)),
+    ]
+
+
+def draw(runs: Sequence[Run], table: PassAtKTable) -> Figure:
+    """Pass@1 and Pass@32 over training and the final profile, with the interval of each point."""
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(9, 3.2), layout="constrained")
+        panels = figure.subplots(1, len(CURVES) + 1)
+        for panel, k in zip(panels, CURVES, strict=False):
+            draw_curves(panel, by_kind(runs), k, SPLIT)
+            for run in runs:
+                steps = run.steps(SPLIT)
+                answers = [collect({run.seed: run.answers(SPLIT, step)}, "") for step in steps]
+                _band(panel, run.method, steps, [a.scores(k, ESTIMATOR) for a in answers])
+        draw_profile(panels[-1], table.rows, SPLIT)
+        for row in table.rows:
+            scores = [row.answers.scores(k, ESTIMATOR) for k in table.ks]
+            _band(panels[-1], row.method, table.ks, scores)
+        _, grpo, maxrl, _ = table.rows
+        gap = difference(grpo, maxrl, CURVES[-1], ESTIMATOR)
+        panels[-2].set_title(
+            f"GRPO − MaxRL at the end: {signed(gap.value)} {interval(gap.interval, True)}"
         )
-    paths = save(figure3(runs, split="dev", curve_split="dev"), Path("results/maze-demo/demo"))
-    console.print(f"Figure: {', '.join(map(str, paths))}")
+        legend(figure, panels, "band: 95% interval over the mazes, this checkpoint fixed")
+    return figure
+
+
+def _band(panel: Axes, method: str, x: Sequence[int], scores: Sequence[NDArray[Any]]) -> None:
+    low, high = zip(*(estimate(s).units for s in scores), strict=True)
+    panel.fill_between(x, low, high, color=style(method)["color"], alpha=0.15, linewidth=0)
+
+
+def show(console: Console, runs: Sequence[Run], folder: Path) -> None:
+    """The table, the figure, and a sentence for each finding."""
+    table = pass_at_k_table(runs, KS, SPLIT, ESTIMATOR)
+    print_compact(console, table, "Mazes that were not trained on")
+    for sentence in findings(table):
+        console.print(f"• {sentence}", highlight=False)
+    share = table.budgets[-1].waterline
+    console.print(
+        f"{method_label(METHODS[-1])} allocated by the waterline in {100 * share:.0f}% of its "
+        "steps; the first epoch is uniform.",
+        highlight=False, style="dim",
+    )  # fmt: skip
+    paths = save(draw(runs, table), folder / "demo")
+    console.print(f"Figure: {paths[0]}", highlight=False)
+
+
+def main(overrides: Sequence[str]) -> None:
+    began = time.monotonic()
+    console = Console()
+    console.print(__doc__.splitlines()[0], highlight=False)
+    listed, folder = jobs(overrides)
+    run = partial(run_local, script=HERE / "train.py", logs=folder / ".jobs", workers=3, threads=1)
+    if error := carry_out(listed, run, "side by side on this machine"):
+        raise error
+    own = {job.folder for job in listed}
+    show(console, [r for r in load_runs(folder.parent, folder.name) if r.path in own], folder)
     console.print(
         f"{time.monotonic() - began:.0f} s in all; `make reproduce-table4` is the real comparison."
     )
@@ -47,4 +139,8 @@ def main() -> None:
 
 if __name__ == "__main__":
     with sentence_errors():
-        main()
+        try:
+            main(sys.argv[1:])
+        except KeyboardInterrupt:
+            print("stopped: `make demo` continues where it was", file=sys.stderr)
+            raise SystemExit(130) from None
