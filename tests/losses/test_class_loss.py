@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from waterline.advantages import dr_grpo, grpo, maxrl, pkpo, reinforce, rloo
-from waterline.losses import CrossEntropy, PolicyLoss, class_loss, label_weights
+from waterline.losses import CrossEntropy, LabelSamples, PolicyLoss, class_loss, label_weights
 
 IMAGES, CLASSES = 5, 4
 ADVANTAGES = {
@@ -121,3 +121,46 @@ def test_a_step_without_a_response_has_no_denominator(denominator):
     table = torch.zeros(1, 2, dtype=torch.float64)
     with pytest.raises(ValueError, match="at least one response"):
         class_loss(table, table, denominator)
+
+
+def label_samples(seed):
+    row, label, truth, weight, _ = responses(seed)
+    weighted = weight[row] * torch.linspace(-1, 2, len(row), dtype=torch.float64)
+    return LabelSamples(
+        truth=truth, classes=CLASSES, row=row, label=label, weighted=weighted, candidates=11,
+        responses=31,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+def test_the_policy_loss_over_labels_has_the_denominator_of_all_ranks(normalisation):
+    cap, sampled = NORMALISATIONS[normalisation], label_samples(4)
+    loss = PolicyLoss(normalisation=normalisation, length_cap=cap)
+    table, denominator = loss.over_labels(sampled)
+    assert denominator == 31 * cap
+    expected = label_weights(sampled.row, sampled.label, sampled.weighted, IMAGES, CLASSES)
+    assert torch.equal(table, expected)
+
+
+@pytest.mark.parametrize("options", [{"kl": "k3", "kl_coef": 0.1}, {"entropy_coef": 0.1}])
+def test_labels_have_no_kl_and_no_entropy_term(options):
+    for sampled in (label_samples(0), LabelSamples.none(CLASSES)):
+        with pytest.raises(ValueError, match="set kl_coef and entropy_coef to 0") as caught:
+            PolicyLoss(**options).over_labels(sampled)
+        assert "\n" not in str(caught.value)
+
+
+def test_cross_entropy_over_labels_reads_no_sample():
+    sampled = label_samples(5)
+    table, denominator = CrossEntropy().over_labels(sampled)
+    assert denominator == 11
+    assert table.argmax(dim=1).tolist() == sampled.truth.tolist()
+    assert table.sum(dim=1).tolist() == [1.0] * IMAGES
+    assert CrossEntropy().acts_without_advantage
+
+
+@pytest.mark.parametrize("loss", [PolicyLoss(), CrossEntropy()])
+def test_a_step_without_an_image_has_an_empty_table(loss):
+    table, denominator = loss.over_labels(LabelSamples.none(CLASSES))
+    assert table.shape == (0, CLASSES)
+    assert denominator == 0

@@ -24,7 +24,6 @@ BAD_OPTIONS = [
     ({"kl_coef": 0.1}, "no KL estimator is chosen"),
     ({"kl": "k1", "kl_coef": math.inf}, "kl_coef is inf"),
     ({"entropy_coef": math.nan}, "entropy_coef is nan"),
-    ({"value_coef": math.inf}, "value_coef is inf"),
 ]
 
 
@@ -71,18 +70,11 @@ def test_mask_must_be_boolean_rows() -> None:
     [
         ({"kl": "k2", "kl_coef": 0.1}, "ref_logp"),
         ({"entropy_coef": 0.1}, "entropy"),
-        ({"value_coef": 0.1}, "value_target"),
-        ({"value_coef": 0.1, "value_target": torch.zeros(3)}, "value"),
     ],
 )
 def test_a_term_needs_its_tensors(options: dict, missing: str) -> None:
     with pytest.raises(ValueError, match=f"{missing} is missing"):
         policy_loss(**core(), **options)
-
-
-def test_a_critic_that_would_never_learn_is_refused() -> None:
-    with pytest.raises(ValueError, match="value_coef is 0"):
-        policy_loss(**core(), value=torch.zeros(3, 4))
 
 
 def test_measurements_of_terms_that_are_off_are_ignored() -> None:
@@ -106,10 +98,9 @@ def test_lengths_must_be_one_per_response() -> None:
 
 def test_needs_follow_the_coefficients() -> None:
     off = PolicyLoss(kl="k3")
-    assert not any((off.needs_reference, off.needs_entropy, off.needs_value))
+    assert not any((off.needs_reference, off.needs_entropy))
     assert dataclasses.replace(off, kl_coef=0.1).needs_reference
     assert dataclasses.replace(off, entropy_coef=0.1).needs_entropy
-    assert dataclasses.replace(off, value_coef=0.1).needs_value
 
 
 def test_nan_in_a_valid_token_reaches_the_loss() -> None:

@@ -23,7 +23,6 @@ OPTIONS = st.fixed_dictionaries(
         "kl": st.sampled_from(["k1", "k2", "k3"]),
         "kl_coef": st.sampled_from([0.0, 0.3]),
         "entropy_coef": st.sampled_from([0.0, 0.01, -0.2]),
-        "value_coef": st.sampled_from([0.0, 0.5]),
     }
 )
 
@@ -44,8 +43,6 @@ def random_batch(seed: int, rows: int, width: int, *, per_token: bool = True) ->
         "mask": torch.rand(rows, width, generator=generator) < 0.6,
         "ref_logp": old + 0.3 * normal(rows, width),
         "entropy": normal(rows, width).abs().requires_grad_(),
-        "value": normal(rows, width).requires_grad_(),
-        "value_target": normal(rows, width) if per_token else normal(rows),
     }
 
 
@@ -64,8 +61,6 @@ def plain_token_loss(batch: dict, i: int, t: int, options: dict) -> float:
     delta = at("logp") - at("ref_logp")
     kl = {"k1": delta, "k2": delta**2 / 2, "k3": math.exp(-delta) + delta - 1}[options["kl"]]
     loss += options["kl_coef"] * kl - options["entropy_coef"] * at("entropy")
-    if options["value_coef"]:
-        loss += options["value_coef"] * 0.5 * (at("value") - at("value_target")) ** 2
     return loss
 
 
@@ -81,16 +76,11 @@ def plain_loss(batch: dict, options: dict) -> float:
     return sum(sum(row) / len(row) for row in rows if row) / len(rows)
 
 
-def usable(batch: dict, options: dict) -> dict:
-    return batch if options["value_coef"] else batch | {"value": None, "value_target": None}
-
-
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6), st.booleans(), OPTIONS)
 def test_loss_is_the_equation(seed, rows, width, per_token, options) -> None:
     batch = random_batch(seed, rows, width, per_token=per_token)
     batch["mask"][0, 0] = True
-    batch = usable(batch, options)
     actual = policy_loss(**batch, **options)
     assert actual.item() == pytest.approx(plain_loss(batch, options), rel=1e-10, abs=1e-12)
     assert torch.equal(PolicyLoss(**options)(**batch), actual)
@@ -99,12 +89,12 @@ def test_loss_is_the_equation(seed, rows, width, per_token, options) -> None:
 @settings(deadline=None)
 @given(st.integers(0, 10**6), OPTIONS)
 def test_gradient_is_that_of_finite_differences(seed, options) -> None:
-    batch = usable(random_batch(seed, 3, 3), options)
+    batch = random_batch(seed, 3, 3)
     # Away from the kinks of the clips, where the loss has no derivative.
     ratio = (batch["logp"] - batch["old_logp"]).exp()
     for kink in (0.8, 1.0, 1.28, 1.5, 3.0):
         batch["mask"] &= (ratio - kink).abs() > 1e-3
-    names = ["logp", "entropy", "value"] if options["value_coef"] else ["logp", "entropy"]
+    names = ["logp", "entropy"]
 
     def loss(*tensors: Tensor) -> Tensor:
         moved = batch | dict(zip(names, tensors, strict=True))
@@ -167,10 +157,10 @@ def test_response_weights_commute_with_the_clips() -> None:
     torch.testing.assert_close(whole, (torch.stack(rows) * weight).sum())
 
 
-def test_weights_do_not_touch_kl_entropy_and_critic() -> None:
+def test_weights_do_not_touch_kl_and_entropy() -> None:
     batch = random_batch(3, 4, 5)
     batch["advantage"] = torch.zeros(4, dtype=F64)
-    options = {"kl": "k3", "kl_coef": 0.1, "entropy_coef": 0.2, "value_coef": 0.5}
+    options = {"kl": "k3", "kl_coef": 0.1, "entropy_coef": 0.2}
     first = policy_loss(**batch, **options)
     assert first.item() != 0
     assert torch.equal(policy_loss(**(batch | {"weight": 9 * batch["weight"]}), **options), first)
@@ -178,13 +168,13 @@ def test_weights_do_not_touch_kl_entropy_and_critic() -> None:
 
 def test_constants_get_no_gradient() -> None:
     batch = random_batch(4, 3, 4)
-    constants = ("old_logp", "advantage", "weight", "ref_logp", "value_target")
+    constants = ("old_logp", "advantage", "weight", "ref_logp")
     for name in constants:
         batch[name].requires_grad_()
-    loss = policy_loss(**batch, kl="k3", kl_coef=1.0, entropy_coef=1.0, value_coef=1.0)
+    loss = policy_loss(**batch, kl="k3", kl_coef=1.0, entropy_coef=1.0)
     loss.backward()
     assert all(batch[name].grad is None for name in constants)
-    assert all(batch[name].grad.abs().sum() > 0 for name in ("logp", "entropy", "value"))
+    assert all(batch[name].grad.abs().sum() > 0 for name in ("logp", "entropy"))
 
 
 def test_extreme_ratios_stay_finite() -> None:

@@ -9,14 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from losses.test_loss_terms import OPTIONS, random_batch, usable
+from losses.test_loss_terms import OPTIONS, random_batch
 from waterline.losses import PolicyLoss, has_signal, loss_denominator, policy_loss
 
-TRAINED = ("logp", "entropy", "value")
+TRAINED = ("logp", "entropy")
 
 
 def rows_of(batch: dict, rows: list[int]) -> dict:
-    return {name: None if x is None else x[rows] for name, x in batch.items()}
+    return {name: x[rows] for name, x in batch.items()}
 
 
 @settings(deadline=None)
@@ -24,7 +24,6 @@ def rows_of(batch: dict, rows: list[int]) -> dict:
 def test_every_split_gives_the_same_gradient(seed, rows, options, data) -> None:
     batch = random_batch(seed, rows, 4)
     batch["mask"][0, 0] = True
-    batch = usable(batch, options)
     loss = PolicyLoss(**options)
     denominator = loss.denominator(batch["mask"].sum(1))
     part = data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows))
@@ -34,7 +33,7 @@ def test_every_split_gives_the_same_gradient(seed, rows, options, data) -> None:
     split = sum(loss(**rows_of(batch, p), denominator=denominator) for p in parts)
     whole = loss(**batch)
     torch.testing.assert_close(split, whole)
-    tensors = [batch[name] for name in TRAINED if batch[name] is not None]
+    tensors = [batch[name] for name in TRAINED]
     for mine, reference in zip(
         torch.autograd.grad(split, tensors, allow_unused=True),
         torch.autograd.grad(whole, tensors, allow_unused=True),
@@ -48,10 +47,9 @@ def test_every_split_gives_the_same_gradient(seed, rows, options, data) -> None:
 def test_what_the_mask_hides_has_no_influence(seed, options, garbage) -> None:
     batch = random_batch(seed, 4, 5)
     batch["mask"][0, 0] = True
-    batch = usable(batch, options)
     dirty = {
         name: x.detach().masked_fill(~batch["mask"], garbage).requires_grad_()
-        if x is not None and x.ndim == 2 and name != "mask"
+        if x.ndim == 2 and name != "mask"
         else x
         for name, x in batch.items()
     }
@@ -124,9 +122,7 @@ def test_signal() -> None:
     assert not has_signal(torch.zeros(0), torch.zeros(0))
 
 
-@pytest.mark.parametrize(
-    "options", [{"kl": "k3", "kl_coef": 0.1}, {"entropy_coef": 0.1}, {"value_coef": 0.5}]
-)
+@pytest.mark.parametrize("options", [{"kl": "k3", "kl_coef": 0.1}, {"entropy_coef": 0.1}])
 def test_terms_without_advantages_are_a_signal(options: dict) -> None:
     zero = torch.zeros(2)
     assert not PolicyLoss().has_signal(zero, zero)

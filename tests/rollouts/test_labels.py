@@ -54,7 +54,8 @@ def test_frequencies_are_the_probabilities(key):
 def test_later_rounds_go_on_where_the_first_one_ended():
     probability = distributions(4, 6)
     whole = sample(probability, IDS, [5, 5, 5, 5])
-    parts = sample(probability, IDS, [3, 3, 3, 3]) + sample(probability, IDS, [2, 2, 2, 2], first=3)
+    first = sample(probability, IDS, [3, 3, 3, 3])
+    parts, _ = first.joined(sample(probability, IDS, [2, 2, 2, 2], first=3))
     assert groups(parts, 4) == groups(whole, 4)
     assert (np.diff(parts.row) >= 0).all()
     more = sample(probability, IDS, [9, 2, 5, 7])
@@ -108,6 +109,13 @@ def test_no_rollouts_give_no_labels():
 def test_rounds_are_merged_by_image_in_the_order_of_their_samples():
     a = Labels(np.array([0, 0, 2]), np.array([5, 6, 7]))
     b = Labels(np.array([0, 1, 2]), np.array([8, 9, 4]))
-    both = a + b
+    both, order = a.joined(b)
     assert both.row.tolist() == [0, 0, 0, 1, 2, 2]
     assert both.label.tolist() == [5, 6, 8, 9, 7, 4]
+    # Where each stood when the second round followed the first: its judgements are joined so too.
+    assert order.tolist() == [0, 1, 3, 4, 2, 5]
+    assert np.concatenate([a.label, b.label])[order].tolist() == both.label.tolist()
+    nothing = Labels(a.row[:0], a.label[:0])
+    for one, order in (a.joined(nothing), nothing.joined(a)):
+        assert (one.row.tolist(), one.label.tolist()) == ([0, 0, 2], [5, 6, 7])
+        assert order.tolist() == [0, 1, 2]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waterline.rollouts import SamplingParams
-from waterline.rollouts.sampling import invert, kept_probabilities
+from waterline.rollouts.sampling import Diverged, invert, kept_probabilities
 
 ONE = float(np.nextafter(1.0, 0.0))
 WEIGHTS = st.lists(st.sampled_from([0.0, 1e-40, 1e-9, 0.1, 0.3, 1.0, 7.0]), min_size=1, max_size=12)
@@ -33,7 +33,7 @@ def test_the_ends_of_the_unit_interval_never_draw_a_token_without_mass() -> None
 
 def test_probabilities_that_are_not_finite_are_a_sentence() -> None:
     for bad in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="not finite; check the weights"):
+        with pytest.raises(Diverged, match="not finite; check the weights"):
             invert(torch.tensor([[0.5, bad]]), torch.zeros(1, dtype=torch.float64))
 
 

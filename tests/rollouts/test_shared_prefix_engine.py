@@ -9,6 +9,7 @@ import torch
 from policies.models import VOCABULARY, pair, plain_logp, tiny
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import (
+    EngineError,
     Finish,
     Kind,
     Rollouts,
@@ -16,6 +17,7 @@ from waterline.rollouts import (
     SharedPrefixEngine,
     pack_leaves,
 )
+from waterline.runs import RunFailed
 from waterline.runs.seeds import uniforms
 
 IDS = [5, -7, 2**62, 0, -(2**63)]
@@ -40,7 +42,7 @@ def responses(table: Rollouts) -> dict[tuple[int, int], tuple[list[int], list[fl
     """(prompt id, sample) → tokens, log-probabilities, finish."""
     return {
         (int(table.prompt[n]), int(table.sample[n])): (
-            table.span(n).tolist(), table.span_logp(n).tolist(), int(table.finish[n])
+            table.span(n).tolist(), table.sampled_logp(n).tolist(), int(table.finish[n])
         )
         for n in np.flatnonzero(table.sample >= 0)
     }  # fmt: skip
@@ -64,7 +66,7 @@ def test_log_probabilities_equal_the_trainers(name: str) -> None:
     for packed in pack_leaves(table, table.leaf_nodes(), 500):
         logp = packed.unrolled(sampler.policy(packed.row)[0].detach())
         for r, i in enumerate(packed.leaf.tolist()):
-            engine_logp = table.span_logp(table.leaf_nodes()[i])
+            engine_logp = table.sampled_logp(table.leaf_nodes()[i])
             trainer_logp = logp[r][packed.mask[r]].numpy()
             assert engine_logp.shape == trainer_logp.shape
             gap = max(gap, float(np.abs(engine_logp - trainer_logp).max()))
@@ -90,7 +92,9 @@ def test_each_token_inverts_its_own_uniform() -> None:
                 assert token == np.searchsorted(cumulative, u, side="right")
                 checked += 1
         np.testing.assert_allclose(
-            table.span_logp(node), np.log(probs[np.arange(len(probs)), table.span(node)]), atol=1e-4
+            table.sampled_logp(node),
+            np.log(probs[np.arange(len(probs)), table.span(node)]),
+            atol=1e-4,
         )
     assert checked > 0.99 * (len(table.tokens) - len(roots.tokens)) > 100
 
@@ -131,7 +135,8 @@ def test_the_same_batch_gives_the_same_bits() -> None:
     roots = Rollouts.from_prompts(IDS, prompts())
     tables = [engine().extend(roots, np.arange(5), COUNTS, PARAMS) for _ in range(2)]
     assert (tables[0].tokens == tables[1].tokens).all()
-    assert tables[0].logp.tobytes() == tables[1].logp.tobytes()
+    logp = [table.columns["sampled_logp"].tobytes() for table in tables]
+    assert logp[0] == logp[1]
 
 
 def test_responses_do_not_depend_on_the_batch() -> None:
@@ -230,7 +235,7 @@ def test_a_depth_three_tree_is_sampled_along_its_unrolled_paths() -> None:
         logp = packed.unrolled(sampler.policy(packed.row)[0].detach())
         for r, i in enumerate(packed.leaf.tolist()):
             path = table.path(int(table.leaf_nodes()[i]))
-            sampled = np.concatenate([table.span_logp(n) for n in path])
+            sampled = np.concatenate([table.sampled_logp(n) for n in path])
             sampled = sampled[~np.isnan(sampled)]
             np.testing.assert_allclose(sampled, logp[r][packed.mask[r]].numpy(), atol=1e-4)
     for node in np.flatnonzero(table.sample >= 0):
@@ -291,7 +296,7 @@ def test_top_k_and_top_p_bound_what_is_drawn() -> None:
     narrow = SamplingParams(key=4, max_tokens=8, top_p=1e-9)
     other = engine().extend(roots, np.array([0]), np.array([6]), narrow)
     assert (other.tokens == table.tokens).all()
-    assert other.logp[2:].max() < 0  # log-probabilities are of the whole softmax
+    assert other.columns["sampled_logp"][2:].max() < 0  # log-probabilities are of the whole softmax
 
 
 @pytest.mark.parametrize("nodes", [[], [0, 1]])
@@ -331,7 +336,16 @@ def test_bad_requests_are_sentences() -> None:
             sampler.extend(roots, np.array(nodes), np.array(counts), PARAMS)
     with pytest.raises(ValueError, match="must both be positive"):
         engine(max_rows=0)
+
+
+def test_weights_without_probabilities_are_the_engines_fault_and_not_bad_input() -> None:
+    roots, sampler = Rollouts.from_prompts([1], [[3]]), engine()
     with torch.no_grad():
         next(sampler.policy.parameters()).fill_(float("nan"))
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(EngineError, match="not finite; check the weights") as caught:
         sampler.extend(roots, np.array([0]), np.array([1]), PARAMS)
+    assert isinstance(caught.value, RunFailed)
+    assert not isinstance(caught.value, ValueError)
+    assert "\n" not in str(caught.value)
+    # Where nothing is to be sampled, the weights are not asked.
+    assert len(sampler.extend(roots, np.array([0]), np.array([0]), PARAMS)) == 1

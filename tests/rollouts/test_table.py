@@ -1,5 +1,7 @@
 """Rollout tables on random trees, against plain walks along the parents."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -41,7 +43,7 @@ def test_paths_roots_leaves_and_responses(table: Rollouts) -> None:
         assert (table.prompt[walk] == table.prompt[walk[0]]).all()
         tokens = [t for n in walk[1:] for t in table.span(n).tolist()]
         assert table.response(node).tolist() == tokens
-        assert np.isnan(table.span_logp(node)).all() == (
+        assert np.isnan(table.sampled_logp(node)).all() == (
             table.kind[node] != Kind.MODEL or len(table.span(node)) == 0
         )
     leaves = table.leaves()
@@ -50,24 +52,55 @@ def test_paths_roots_leaves_and_responses(table: Rollouts) -> None:
     assert leaves.tree.tolist() == [roots[n] for n in expected]
     assert leaves.group.tolist() == [table.prompt[n] for n in expected]
     assert np.isnan(leaves.reward).all()
-    assert leaves.verdict == ("",) * len(leaves)
+    assert not leaves.success.any()
+    assert leaves.verdict.tolist() == [""] * len(leaves)
     # Every token belongs to exactly one node.
     spans = sorted(zip(table.start.tolist(), table.stop.tolist(), strict=True))
     assert [s for s, _ in spans] == [0, *(e for _, e in spans)][: len(spans)]
-    assert (spans[-1][1] if spans else 0) == len(table.tokens) == len(table.logp)
+    assert (spans[-1][1] if spans else 0) == len(table.tokens)
+    assert all(len(column) == len(table.tokens) for column in table.columns.values())
 
 
-def test_scores_stay_with_their_leaves_as_the_table_grows() -> None:
+def test_judgements_stay_with_their_leaves_as_the_table_grows() -> None:
     table = Rollouts.from_prompts([7, -3], [[1], [2]])
     two = [np.array([5]), np.array([6])]
-    table = table.observed(np.array([0, 1]), two)
-    table = table.scored(np.array([2, 3]), np.array([1.0, 0.0]), ["correct", "wrong"])
+    before = table = table.observed(np.array([0, 1]), two)
+    # Success is not reward: a failure may have the higher one.
+    success, reward = np.array([True, False]), np.array([0.25, 0.75])
+    table = table.judged(np.array([2, 3]), success, reward, ["correct", "wrong"])
     table = table.observed(np.array([1]), [np.array([8])])
     leaves = table.leaves()
     assert leaves.node.tolist() == [2, 3, 4]
     assert leaves.group.tolist() == [7, -3, -3]
-    np.testing.assert_array_equal(leaves.reward, [1.0, 0.0, np.nan])
-    assert leaves.verdict == ("correct", "wrong", "")
+    assert leaves.success.tolist() == [True, False, False]
+    np.testing.assert_array_equal(leaves.reward, [0.25, 0.75, np.nan])
+    assert leaves.verdict.tolist() == ["correct", "wrong", ""]
+    assert before.leaves().verdict.tolist() == ["", ""], "the table before is left alone"
+    assert np.isnan(before.leaves().reward).all()
+
+
+def test_prompts_may_join_after_responses() -> None:
+    table = Rollouts.from_prompts([7, -3], [[1], [2]])
+    logp = [np.array([-0.5], np.float32)]
+    table = table.grown(np.array([0]), [np.array([5])], Kind.MODEL, sample=np.arange(1), logp=logp)
+    table = table.with_prompts([2**62, 4], [[8, 9], [6]])
+    assert table.prompt.tolist() == [7, -3, 7, 2**62, 4]
+    assert table.parent.tolist() == [-1, -1, 0, -1, -1]
+    assert table.roots().tolist() == [0, 1, 0, 3, 4]
+    assert table.span(3).tolist() == [8, 9]
+    assert table.leaf_nodes().tolist() == [2]
+    expected = [np.nan, np.nan, -0.5, np.nan, np.nan, np.nan]
+    np.testing.assert_array_equal(table.columns["sampled_logp"], expected)
+    assert len(table.with_prompts([], [])) == len(table)
+    with pytest.raises(ValueError, match="stands twice"):
+        table.with_prompts([-3], [[1]])
+
+
+def test_further_columns_grow_with_the_table() -> None:
+    table = Rollouts.from_prompts([7], [[1, 2]])
+    table = replace(table, columns=table.columns | {"entropy": np.array([3, 4], np.float32)})
+    table = table.observed(np.array([0]), [np.array([5])])
+    np.testing.assert_array_equal(table.columns["entropy"], [3, 4, np.nan])
 
 
 def test_the_table_before_growth_is_left_alone() -> None:

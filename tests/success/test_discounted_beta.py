@@ -154,3 +154,16 @@ def test_bad_parameters(p):
 def test_bad_state():
     with pytest.raises(ValueError, match="lacks alpha, beta"):
         DiscountedBeta().load_state_dict({})
+
+
+def test_past_counts_are_those_that_still_count():
+    history = DiscountedBeta(discount=0.5)
+    for trials, successes in ([[8, 4], [2, 4]], [[0, 10], [0, 1]]):
+        history.observe([7, -3], trials, successes)
+        history.end_epoch()
+    trials, successes = history.past([-3, 12, 7])
+    assert trials.tolist() == [0.5 * 4 + 10, 0, 0.5 * 8]
+    assert successes.tolist() == [0.5 * 4 + 1, 0, 0.5 * 2]
+    history.observe([7], [16], [16])  # pending: not before the epoch's end
+    assert history.past([7])[0].tolist() == [4]
+    assert [len(part) for part in history.past([])] == [0, 0]

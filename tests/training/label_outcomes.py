@@ -13,12 +13,14 @@ from waterline.advantages import maxrl
 from waterline.allocation import Plan
 from waterline.losses import PolicyLoss, class_loss
 from waterline.policies import ImageClassifier
-from waterline.rollouts import Labels
+from waterline.rewards import LabelVerifier
+from waterline.rollouts import Labels, Ranks
 from waterline.success import Oracle
 from waterline.tasks.images import Images
-from waterline.training.images.batches import StepImages
-from waterline.training.images.step import ImagePieces, ImageRecord, run_image_step
-from waterline.rollouts.ranks import Ranks
+from waterline.training.assemble import token_level
+from waterline.training.batches import StepImages
+from waterline.training.labels import LabelCandidates
+from waterline.training.step import Learned, Pieces, StepRecord, run_step
 
 CLASSES = 3
 IDS, LABELS = np.array([70, -3, 41]), np.array([1, 0, 2])
@@ -44,7 +46,7 @@ def classifier(*biases: float) -> ImageClassifier:
 
 
 class Chosen:
-    """An engine that samples what it is told: a list of labels for each image and round."""
+    """An engine that samples what was chosen: a list of labels for each image and round."""
 
     def __init__(self, *rounds):
         self.rounds = list(rounds)
@@ -60,10 +62,10 @@ class Chosen:
         return Labels(row, np.array([a for labels in outcome for a in labels], dtype=np.int64))
 
 
-def pieces_of(allocator, engine=None, n0=2, success=None, advantage=maxrl) -> ImagePieces:
-    return ImagePieces(
-        success=success or Oracle(), allocator=allocator, engine=engine, advantage=advantage,
-        loss=PolicyLoss(), n0=n0, ranks=Ranks(),
+def pieces_of(allocator, engine=None, n0=2, success=None, advantage=maxrl) -> Pieces:
+    return Pieces(
+        success=success or Oracle(), allocator=allocator, engine=engine, verifier=LabelVerifier(),
+        advantage=token_level(advantage), loss=PolicyLoss(), n0=n0,
     )  # fmt: skip
 
 
@@ -97,17 +99,19 @@ def gradient_of(value, policy) -> torch.Tensor:
     return torch.cat([part.flatten() for part in parts])
 
 
-def step_gradient(pieces, policy) -> tuple[torch.Tensor, ImageRecord]:
+def step_gradient(pieces, policy) -> tuple[torch.Tensor, StepRecord]:
     """The gradient that one step hands to the optimizer, and the step's record."""
     step, found = step_images(), []
     log_probs = policy(step.images.pixels).double().log_softmax(dim=1)
+    candidates = LabelCandidates(step, log_probs, pieces.engine, pieces.verifier, Ranks(), key=0)
 
-    def update(weights, denominator, signal):
-        gradient = gradient_of(class_loss(log_probs, weights, denominator), policy)
+    def learn(responses, advantage, weight):
+        weights, denominator, signal = candidates.table(pieces.loss, responses, advantage, weight)
+        found.append(gradient_of(class_loss(log_probs, weights, denominator), policy))
         assert signal == bool(weights.any())
-        found.append(gradient)
+        return Learned({}, stepped=signal)
 
-    record = run_image_step(pieces, step, log_probs, 0, update)
+    record = run_step(pieces, candidates, learn)
     return found[0], record
 
 

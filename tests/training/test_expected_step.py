@@ -8,16 +8,17 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from waterline.advantages import maxrl
+from waterline.advantages import PerResponse, maxrl
 from waterline.allocation import UniformAllocator, WaterlineAllocator, fidelity
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
+from waterline.rewards import judgement
 from waterline.rollouts import Finish, Kind, SamplingParams
 from waterline.success import Oracle
-from waterline.tasks.task import Prompt
-from waterline.training.ranks import Ranks
+from waterline.tasks import Prompt
+from waterline.training.policy_update import PolicyUpdate, UpdateSettings
+from waterline.training.sequences import SequenceCandidates
 from waterline.training.step import Pieces, run_step
-from waterline.training.update import Update
 
 STOP, RIGHT = 1, "0 1"
 # All responses of up to two tokens from the vocabulary {0, 1}.
@@ -35,17 +36,13 @@ class Words:
         return " ".join(map(str, tokens))
 
 
-class Task:
+def right_or_wrong(answers, responses, complete):
     """Right is the response '0 1' alone."""
-
-    tokenizer, stop_tokens, max_response = Words(), (STOP,), 2
-
-    def verify(self, prompts, responses):
-        return ["correct" if r == RIGHT else "wrong" for r in responses]
+    return judgement(["correct" if r == RIGHT else "wrong" for r in responses])
 
 
 class Chosen:
-    """An engine that samples what it is told: a tuple of responses for each prompt."""
+    """An engine that samples what was chosen: a tuple of responses for each prompt."""
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -94,8 +91,8 @@ def expected_gradient(allocator, p):
     plain, trained = model(), model().float()
     with torch.no_grad():
         probability = [log_probabilities(plain, q).exp().tolist() for q in PROMPTS]
-    success = Oracle()
-    success.set([q.id for q in PROMPTS], p)
+    by_id = dict(zip([q.id for q in PROMPTS], p, strict=True))
+    success = Oracle(lambda ids: [by_id[int(i)] for i in ids])
     policy = SharedPrefixLM(trained)
     gradients = []
 
@@ -103,9 +100,10 @@ def expected_gradient(allocator, p):
         gradients.append(flat(policy.model))
         return 1.0
 
-    update = Update(
-        policy=policy, loss=PolicyLoss(normalisation="seqnorm", length_cap=CAP),
-        optimize=optimize, backward=torch.Tensor.backward, step_on_no_signal=True, max_tokens=24,
+    loss = PolicyLoss(normalisation="seqnorm", length_cap=CAP)
+    update = PolicyUpdate(
+        policy=policy, loss=loss, optimize=optimize, backward=torch.Tensor.backward,
+        settings=UpdateSettings(max_tokens=24), step_on_no_signal=True,
     )  # fmt: skip
     plan = allocator.plan(p, n0=N0)
     # Responses of a group are exchangeable: multisets, with the number of orders of each.
@@ -120,10 +118,14 @@ def expected_gradient(allocator, p):
             for q, group in enumerate(outcome)
         )  # fmt: skip
         pieces = Pieces(
-            task=Task(), success=success, allocator=allocator, engine=Chosen(outcome),
-            advantage=maxrl, n0=N0, ranks=Ranks(),
+            success=success, allocator=allocator, engine=Chosen(outcome), verifier=right_or_wrong,
+            advantage=PerResponse(maxrl), loss=loss, n0=N0,
         )  # fmt: skip
-        run_step(pieces, PROMPTS, SamplingParams(key=0, max_tokens=2), update)
+        params = SamplingParams(key=0, max_tokens=2, stop=(STOP,))
+        candidates = SequenceCandidates(
+            PROMPTS, pieces.engine, pieces.verifier, Words(), params, fill=update.fill
+        )
+        run_step(pieces, candidates, update)
         mean -= weight * gradients.pop()
         mass += weight
     assert mass == pytest.approx(1.0)

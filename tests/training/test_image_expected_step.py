@@ -1,5 +1,7 @@
 """The mean gradient of a step on images, over every outcome that its labels may have."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -24,7 +26,6 @@ from waterline.allocation import (
 )
 from waterline.losses import CrossEntropy
 from waterline.success import DiscountedBeta
-from waterline.training.images.step import ImagePieces
 
 
 def kappa(p, n):
@@ -113,12 +114,11 @@ def test_without_the_correction_prompts_count_by_their_rollouts(biases, n0):
 
 def test_cross_entropy_is_the_whole_likelihood_and_draws_nothing():
     policy = classifier()
-    plain = pieces_of(NoRollouts())
-    pieces = ImagePieces(**(vars(plain) | {"loss": CrossEntropy(), "engine": Silent()}))
+    pieces = replace(pieces_of(NoRollouts()), loss=CrossEntropy(), engine=Silent())
     gradient, record = step_gradient(pieces, policy)
     p = success_probabilities(policy)
     close(gradient, gradient_of(-p.log().sum() / 3, policy))
-    assert record.trials.tolist() == [0, 0, 0]
+    assert record.outcomes.trials.tolist() == [0, 0, 0]
     # It is the limit of the truncated one: Φ_T(p) → log p.
     deep = gradient_of(-sum(phi(x, 800) for x in p) / 3, policy)
     torch.testing.assert_close(deep, gradient, rtol=1e-9, atol=1e-12)
@@ -145,7 +145,22 @@ def test_a_pilot_estimates_and_its_rollouts_go_on_from_where_it_ended():
     assert engine.first == [[0, 0, 0], [3, 3, 3]]
     np.testing.assert_allclose(record.p_hat, [1 / 16, 15 / 16, 1 / 3], rtol=1e-15)
     assert record.known.all()
-    assert record.trials.sum() == 15
-    assert record.trials.tolist() == (3 + further.counts).tolist()
+    assert record.outcomes.trials.sum() == 15
+    assert record.outcomes.trials.tolist() == (3 + further.counts).tolist()
     # All further labels are 1, which is right for the first image alone.
-    assert record.successes.tolist() == (successes + further.counts * [1, 0, 0]).tolist()
+    assert record.outcomes.successes.tolist() == (successes + further.counts * [1, 0, 0]).tolist()
+
+
+def test_a_pilot_of_the_whole_budget_asks_for_an_empty_second_round():
+    pilot = [[0, 2, 0], [0, 0, 0], [2, 0, 1]]
+    engine = Chosen(pilot, [[], [], []])
+    allocator = PilotWaterlineAllocator(m=3, n_max=8, u0=0.0)
+    gradient, record = step_gradient(pieces_of(allocator, engine, 3), classifier())
+    assert engine.first == [[0, 0, 0], [3, 3, 3]]
+    assert record.plan.counts.tolist() == [0, 0, 0]
+    assert record.outcomes.trials.tolist() == [3, 3, 3]
+    assert record.outcomes.successes.tolist() == [0, 3, 1]
+    assert record.outcomes.columns["reward"].tolist() == [0, 3, 1]
+    # What is learned from is the pilot: the same labels under uniform counts.
+    uniform = pieces_of(UniformAllocator(), Chosen(pilot), 3)
+    assert torch.equal(gradient, step_gradient(uniform, classifier())[0])

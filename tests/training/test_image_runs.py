@@ -9,6 +9,7 @@ import torch
 
 from training.kills import stopped_at
 from training.tiny_images import (
+    PLAIN,
     TinyTask,
     allocations,
     probabilities,
@@ -18,9 +19,9 @@ from training.tiny_images import (
 )
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, State, read_metrics
+from waterline.training.batches import StepBatches
 from waterline.training.evaluate_run import evaluate_run
-from waterline.training.images.batches import StepBatches
-from waterline.training.images.stage import ImageStage
+from waterline.training.label_stage import LabelStage
 from waterline.training.run import train
 
 DISCOUNT, ALPHA, BETA = 0.75, 0.5, 0.5
@@ -29,7 +30,7 @@ DISCOUNT, ALPHA, BETA = 0.75, 0.5, 0.5
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):
     """A run over three epochs with estimates by history, and the record of each step."""
-    records, step = [], ImageStage.take_step
+    records, step = [], LabelStage.take_step
 
     def recorded(self, number):
         row = step(self, number)
@@ -37,7 +38,7 @@ def history(tmp_path_factory):
         return row
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ImageStage, "take_step", recorded)
+        patch.setattr(LabelStage, "take_step", recorded)
         folder = run_images(tmp_path_factory.mktemp("beta"), "success=beta", "training.steps=9")
     return folder, records
 
@@ -53,15 +54,17 @@ def test_history_is_uniform_at_first_and_frozen_within_an_epoch(history):
         for record in epoch:
             if first == 0:
                 assert not record.known.any()
-                assert record.trials.tolist() == [4] * 4
+                assert record.outcomes.trials.tolist() == [4] * 4
                 continue
             assert record.known.all()
-            assert record.trials.sum() == 16
+            assert record.outcomes.trials.sum() == 16
             for q, estimate in zip(record.ids.tolist(), record.p_hat.tolist(), strict=True):
                 s, f = successes[q], failures[q]
                 assert estimate == pytest.approx((ALPHA + s) / (ALPHA + BETA + s + f), rel=1e-14)
         for record in epoch:
-            outcome = zip(record.ids.tolist(), record.trials, record.successes, strict=True)
+            outcome = zip(
+                record.ids.tolist(), record.outcomes.trials, record.outcomes.successes, strict=True
+            )
             for q, n, k in outcome:
                 successes[q] = DISCOUNT * successes.get(q, 0.0) + k
                 failures[q] = DISCOUNT * failures.get(q, 0.0) + n - k
@@ -94,8 +97,10 @@ def test_each_step_counts_its_rollouts_and_rewards(history):
     for row, record in zip(rows, records, strict=True):
         total += 16
         assert row["rollouts/total"] == total
-        assert row["reward/mean"] == pytest.approx(record.successes.sum() / 16)
-        mixed = (record.successes > 0) & (record.successes < record.trials)
+        assert row["reward/mean"] == pytest.approx(record.outcomes.successes.sum() / 16)
+        mixed = (record.outcomes.successes > 0) & (
+            record.outcomes.successes < record.outcomes.trials
+        )
         assert row["groups/mixed_of_batch"] == pytest.approx(mixed.mean())
 
 
@@ -201,8 +206,7 @@ def test_the_last_batch_of_an_epoch_may_be_a_single_image(method, tmp_path):
 
 
 def test_a_single_image_too_small_for_batch_norm_is_a_sentence(tmp_path):
-    settings = ("task.train=9", "policy.model._target_=waterline.policies.resnets.small_resnet",
-                "policy.model.widths=[4,8,8]")  # fmt: skip
+    settings = ("task.train=9", "policy.model.widths=[4,8,8]")
     with pytest.raises(BadInput, match=r"BatchNorm has no statistics.*frozen_batch_norm") as caught:
         run_images(tmp_path, *settings)
     assert "\n" not in str(caught.value)
@@ -303,12 +307,14 @@ def test_a_policy_that_diverges_ends_in_a_sentence_and_leaves_its_images(tmp_pat
     ("overrides", "said"),
     [
         (("policy.model.classes=3",), r"outputs of the shape \(3,\) for 4 classes"),
-        (("policy.model._target_=training.tiny_images.plain", "+policy.model.size=6"),
+        ((*PLAIN, "+policy.model.size=6"),
          r"cannot read images of the shape \(1, 8, 8\)"),
-        (("task.train=0",), "no images in the split 'train'"),
+        (("task.train=0",), "no prompts in the split 'train'"),
+        (("losses.kl=k3", "losses.kl_coef=0.1"), "set kl_coef and entropy_coef to 0"),
+        (("losses.entropy_coef=0.1",), "set kl_coef and entropy_coef to 0"),
     ],
 )  # fmt: skip
-def test_a_network_that_does_not_fit_the_images_is_refused_at_once(overrides, said, tmp_path):
+def test_what_does_not_fit_the_images_is_refused_at_once(overrides, said, tmp_path):
     with pytest.raises(BadInput, match=said) as caught:
         run_images(tmp_path, *overrides)
     assert "\n" not in str(caught.value)

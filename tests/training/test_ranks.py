@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from training.tiny import ROOT, TINY, timeless
+from waterline.rollouts.ranks import Ranks, is_first_process
 from waterline.runs import State, read_metrics
 from waterline.runs.folder import RunFolder
-from waterline.rollouts.ranks import Ranks, is_first_process
 
 # An epsilon as large as the gradients, so that Adam does not blow rounding up to steps of ±lr.
 SETTINGS = ("experiment=maze/laptop", "method=sera", *TINY, "training.steps=8",

@@ -1,7 +1,7 @@
 """The gradient of an update against plain autograd on repeated prompts."""
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,12 +12,22 @@ from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import Finish, Kind, Rollouts
 from waterline.training.non_finite import NonFinite
-from waterline.training.update import Batch, Update
+from waterline.training.policy_update import PolicyUpdate, UpdateSettings
+from waterline.training.sequences import Sequences
 
 CAP = 9
 NORMALISATIONS = ("token-mean", "seqnorm", "sequence-mean")
 EVERYTHING = {"clip_low": 0.2, "clip_high": 0.28, "dual_clip": 3.0, "kl": "k3", "kl_coef": 0.1,
               "entropy_coef": 0.05}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Responses with their advantages and weights (R,)."""
+
+    found: Sequences
+    advantage: torch.Tensor
+    weight: torch.Tensor
 
 
 def make_batch(counts, seed=0):
@@ -36,16 +46,18 @@ def make_batch(counts, seed=0):
     node = table.leaf_nodes()
     advantage = rng.normal(size=len(node)) * rng.integers(0, 4, size=len(node)).clip(max=1)
     weight = rng.uniform(0.2, 2.0, size=len(counts))[parent]
-    return Batch(
-        table, node, parent, torch.from_numpy(advantage), torch.from_numpy(weight),
-        torch.tensor([len(s) for s in spans]),
+    found = Sequences(
+        table, node, parent, ids[parent], np.zeros(len(node), dtype=bool), np.zeros(len(node)),
+        np.array([len(s) for s in spans]), {},
     )  # fmt: skip
+    return Batch(found, torch.from_numpy(advantage), torch.from_numpy(weight))
 
 
 def responses(model, batch, temperature):
     """Each response's token log-probabilities and entropies after its own copy of the prompt."""
-    for node, row in zip(batch.node.tolist(), batch.prompt_row.tolist(), strict=True):
-        prompt, span = batch.rollouts.span(row), batch.rollouts.span(node)
+    table = batch.found.rollouts
+    for node, row in zip(batch.found.node.tolist(), batch.found.row.tolist(), strict=True):
+        prompt, span = table.span(row), table.span(node)
         tokens = torch.from_numpy(np.concatenate([prompt, span]))
         logp, entropy = plain_logp(model, tokens, temperature)
         yield logp[-len(span) :], entropy[-len(span) :]
@@ -73,7 +85,7 @@ def plain_steps(model, reference, batch, normalisation, options, parts, epochs, 
     gradients = []
     for _ in range(epochs):
         for part in parts:
-            chosen = [r for r, row in enumerate(batch.prompt_row) if row in part]
+            chosen = [r for r, row in enumerate(batch.found.row) if row in part]
             denominator = {
                 "token-mean": sum(len(old[r]) for r in chosen),
                 "seqnorm": len(chosen) * CAP,
@@ -101,17 +113,26 @@ def descend(model, lr):
     return seen
 
 
-def packed_steps(policy, batch, loss, *, lr=0.0, **options):
-    gradients = []
+def packed_steps(policy, batch, loss, *, lr=0.0, step_on_no_signal=False, temperature=1.0,
+                 reference=None, per_token=None, **settings):  # fmt: skip
+    """The gradients of :class:`PolicyUpdate`, what it reports, and how often the policy ran."""
+    gradients, calls = [], []
 
     def optimize():
         gradients.append(descend(policy.model, lr))
         return 1.0
 
-    update = Update(
-        policy=policy, loss=loss, optimize=optimize, backward=torch.Tensor.backward, **options
-    )
-    return gradients, update(batch)
+    update = PolicyUpdate(
+        policy=policy, loss=loss, optimize=optimize, backward=torch.Tensor.backward,
+        settings=UpdateSettings(**settings), temperature=temperature,
+        step_on_no_signal=step_on_no_signal, reference=reference,
+    )  # fmt: skip
+    length = torch.from_numpy(batch.found.length)
+    advantage = batch.advantage.repeat_interleave(length) if per_token is None else per_token
+    with policy.register_forward_pre_hook(lambda *_: calls.append(1)):
+        learned = update(batch.found, advantage, batch.weight)
+    assert learned.stepped == bool(gradients)
+    return gradients, learned.metrics, len(calls)
 
 
 def assert_close(ours, plain, tolerance=2e-5):
@@ -132,9 +153,16 @@ def test_a_gradient_is_that_of_repeated_prompts_for_every_split(normalisation, m
     expected = plain_steps(
         plain, plain, batch, normalisation, {}, [range(5)], epochs=1, lr=0.0, temperature=0.7
     )
-    ours, seen = packed_steps(policy, batch, loss, max_tokens=max_tokens, temperature=0.7)
+    ours, seen, _ = packed_steps(policy, batch, loss, max_tokens=max_tokens, temperature=0.7)
     assert_close(ours, expected)
-    assert seen.tokens == int(batch.length.sum())
+    # The diagnostics are of all tokens, those without an advantage too.
+    with torch.no_grad():
+        found = list(responses(plain, batch, 0.7))
+    entropy = torch.cat([entropy for _, entropy in found]).mean()
+    assert seen["policy/entropy"] == pytest.approx(float(entropy), rel=1e-5)
+    gap = torch.cat([logp for logp, _ in found]).abs().max()  # the engine said 0 everywhere
+    assert seen["engine/logp_gap"] == pytest.approx(float(gap), rel=1e-4)
+    assert seen["response/length"] == pytest.approx(batch.found.length.mean())
 
 
 @pytest.mark.parametrize("normalisation", NORMALISATIONS)
@@ -153,16 +181,17 @@ def test_minibatches_and_epochs_keep_the_old_policy_and_the_reference(normalisat
         epochs=2, lr=0.05, temperature=1.0,
     )  # fmt: skip
     loss = PolicyLoss(normalisation=normalisation, length_cap=CAP, **EVERYTHING)
-    ours, seen = packed_steps(
+    ours, seen, _ = packed_steps(
         policy, batch, loss, lr=0.05, minibatches=2, epochs=2, max_tokens=max_tokens,
         reference=other,
     )  # fmt: skip
     assert_close(ours, expected, 2e-4)  # rounding grows from step to step
-    assert len(seen.grad_norms) == 4
+    assert len(ours) == 4
+    assert seen["grad/norm"] == 1.0
     # Seen before any weight had changed, so against what the engine said: zeros.
     with torch.no_grad():
         first = torch.cat([logp for logp, _ in responses(tiny_eager("llama"), batch, 1.0)])
-    assert seen.logp_gap == pytest.approx(float(first.abs().max()), rel=1e-4)
+    assert seen["engine/logp_gap"] == pytest.approx(float(first.abs().max()), rel=1e-4)
 
 
 def tiny_eager(name):
@@ -179,14 +208,16 @@ def silent(counts):
 def test_a_batch_without_signal_steps_only_where_asked():
     _, policy = pair()
     batch = silent([2, 3])
-    ours, seen = packed_steps(policy, batch, PolicyLoss())
+    ours, seen, _ = packed_steps(policy, batch, PolicyLoss())
     assert ours == []
-    assert seen.grad_norms == []
-    assert seen.entropy > 0  # diagnostics are of all tokens nevertheless
-    ours, seen = packed_steps(policy, batch, PolicyLoss(), step_on_no_signal=True)
-    assert len(ours) == len(seen.grad_norms) == 1
+    assert "grad/norm" not in seen
+    assert seen["loss/value"] == 0
+    assert seen["policy/entropy"] > 0  # diagnostics are of all tokens nevertheless
+    ours, seen, _ = packed_steps(policy, batch, PolicyLoss(), step_on_no_signal=True)
+    assert len(ours) == 1
+    assert seen["grad/norm"] == 1.0
     # An entropy bonus acts without advantages.
-    ours, _ = packed_steps(policy, batch, PolicyLoss(entropy_coef=0.1))
+    ours, *_ = packed_steps(policy, batch, PolicyLoss(entropy_coef=0.1))
     assert max(float(g.abs().max()) for g in ours[0].values()) > 0
 
 
@@ -198,5 +229,67 @@ def test_a_loss_that_is_no_number_stops_before_any_weight_changes():
     with pytest.raises(NonFinite, match="loss is nan") as caught:
         packed_steps(policy, batch, PolicyLoss(), lr=1.0)
     assert caught.value.batch["advantage"].isnan().any()
-    assert caught.value.batch["rollouts"]["tokens"].equal(torch.from_numpy(batch.rollouts.tokens))
+    assert torch.equal(
+        caught.value.batch["rollouts"]["tokens"], torch.from_numpy(batch.found.rollouts.tokens)
+    )
     assert all(before[k].equal(v) for k, v in policy.state_dict().items())
+
+
+def test_what_a_step_that_is_no_number_leaves_can_be_saved_and_loaded(tmp_path):
+    _, policy = pair()
+    batch = make_batch([2, 3])
+    batch.advantage[1] = float("nan")
+    with pytest.raises(NonFinite) as caught:
+        packed_steps(policy, batch, PolicyLoss())
+    torch.save(caught.value.batch, tmp_path / "batch.pt")
+    kept = torch.load(tmp_path / "batch.pt", weights_only=True)
+    assert kept["verdict"] == [""] * len(batch.found.rollouts)
+    assert kept["weight"].equal(batch.weight)
+    assert kept["node"].tolist() == batch.found.node.tolist()
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+@pytest.mark.parametrize("max_tokens", [1, 40, 100_000])
+def test_an_advantage_per_token_weighs_each_token_by_its_own(normalisation, max_tokens):
+    plain, policy = pair()
+    batch = make_batch([3, 0, 7, 1, 2])
+    length = batch.found.length
+    rng = np.random.default_rng(3)
+    each = [torch.from_numpy(rng.normal(size=n)) for n in length]
+    each[2][:] = 0.0  # a response without an advantage
+    each[4][1:] = 0.0
+    total, denominator = torch.zeros(()), {
+        "token-mean": length.sum(), "seqnorm": len(length) * CAP, "sequence-mean": len(length),
+    }[normalisation]  # fmt: skip
+    for r, (logp, _) in enumerate(responses(plain, batch, 1.0)):
+        term = -(each[r].float() * batch.weight[r].float() * logp).sum()
+        total = total + term / (length[r] if normalisation == "sequence-mean" else 1)
+    (total / float(denominator)).backward()
+    expected = [descend(plain, 0.0)]
+    ours, *_ = packed_steps(
+        policy, batch, PolicyLoss(normalisation=normalisation, length_cap=CAP),
+        per_token=torch.cat(each), max_tokens=max_tokens,
+    )  # fmt: skip
+    assert_close(ours, expected)
+
+
+def test_on_policy_the_policy_runs_once_a_row_and_otherwise_once_more_before():
+    """A method that asks for no column makes no extra pass."""
+    _, policy = pair()
+    batch = make_batch([3, 0, 7, 1, 2])
+    batch = replace(batch, advantage=torch.ones_like(batch.advantage))
+    reference = SharedPrefixLM(tiny())
+    runs = {
+        name: packed_steps(policy, batch, loss, **settings)[2]
+        for name, loss, settings in [
+            ("on-policy", PolicyLoss(), {}),
+            ("two minibatches", PolicyLoss(), {"minibatches": 2}),
+            ("two epochs", PolicyLoss(), {"epochs": 2}),
+            ("entropy", PolicyLoss(entropy_coef=0.1), {}),
+            # The reference runs, and the policy itself no more than without it.
+            ("reference", PolicyLoss(kl="k3", kl_coef=0.1), {"reference": reference}),
+        ]
+    }
+    assert runs == {
+        "on-policy": 1, "two minibatches": 1 + 2, "two epochs": 1 + 2, "entropy": 1, "reference": 1,
+    }  # fmt: skip

@@ -48,8 +48,8 @@ class TinySplit:
             side = pixels.shape[-1]
             pixels = pixels + torch.from_numpy(noise).float()[:, : side**2].view(-1, 1, side, side)
         lost = self.ids[asked[broken]].tolist()
-        told = tuple(Unreadable(i, f"{i}.png", "truncated") for i in lost)
-        return Images(pixels, self.ids[kept], self.labels[kept], told)
+        unreadable = tuple(Unreadable(i, f"{i}.png", "truncated") for i in lost)
+        return Images(pixels, self.ids[kept], self.labels[kept], unreadable)
 
 
 class TinyTask:
@@ -82,16 +82,19 @@ def with_batch_norm(classes: int, seed: int = 0) -> nn.Module:
 
 
 TINY_IMAGES = (
-    "task._target_=training.tiny_images.TinyTask",
+    "task._target_=training.tiny_images.TinyTask", "~task.seed",
     "task.classes=4", "task.train=12", "task.dev=6", "task.test=6", "task.size=8",
-    "policy.model._target_=training.tiny_images.with_batch_norm",
+    "policy.model.widths=[4,8]",
     "training.batch=4", "training.steps=7", "training.diagnostics_every=2",
     "training.optimizer.lr=0.05", "training.optimizer.schedule=constant",
     "training.checkpoint_every=3", "training.log_every=1",
     "allocation.n0=4", "allocation.n_max=16", "evaluation.every=3",
     "trainer.threads=1", "trainer.enable_progress_bar=false",
 )  # fmt: skip
-PLAIN = "policy.model._target_=training.tiny_images.plain"
+PLAIN = (
+    "policy.model._target_=training.tiny_images.plain",
+    "~policy.model.channels", "~policy.model.widths", "~policy.model.blocks",
+)  # fmt: skip
 
 
 def write_folder(root: Path, classes: int = 3, each: int = 4, side: int = 40) -> Path:

@@ -26,6 +26,12 @@ class LabelSamples:
     candidates: int
     responses: int
 
+    @staticmethod
+    def none(classes: int) -> LabelSamples:
+        """Of a step without an image."""
+        empty = torch.zeros(0, dtype=torch.int64)
+        return LabelSamples(empty, classes, empty, empty, empty.double(), 0, 0)
+
 
 class LabelLoss(Protocol):
     """A loss of a step whose responses are one label each."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from waterline.evaluation import Subject
-from waterline.losses import CrossEntropy, class_loss
+from waterline.losses import CrossEntropy, LabelSamples, class_loss
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, stream_key
 from waterline.tasks.images import Images, ImageTask, loader, mislabelled
@@ -67,6 +67,8 @@ class LabelStage(ReinforcementStage):
                 "raise task.train."
             )
         require_fitting_network(policy, task)
+        # A loss that labels do not have, such as a KL term, is found here.
+        pieces.loss.over_labels(LabelSamples.none(task.classes))
         self.batches = StepBatches(train, batch, seed)
         super().__init__(
             policy, task, pieces, optimizer=optimizer, steps=steps, seed=seed,
