@@ -151,9 +151,7 @@ def _sentence(
 
 
 def _quieten() -> None:
-    """Lightning reports devices, tips and the end of each fit; deprecations are not the user's."""
-    for library in ("pytorch_lightning", "lightning_fabric", "lightning"):
-        logging.getLogger(library).setLevel(logging.WARNING)
+    """Warnings of Lightning about its own ways are not for the user."""
     for message in (
         ".*`srun` command.*",
         ".*treespec.*deprecated.*",

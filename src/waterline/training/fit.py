@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,8 @@ from waterline.training.stage import Stage
 
 def fit(settings: Mapping[str, Any], stage: Stage, keeper: RunKeeper) -> None:
     """Takes the steps that are still to do; ``settings`` are those of Lightning's trainer."""
+    # Its import sets this to INFO: devices, tips, and that the only epoch has ended.
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     own = ("threads", "workers")  # not Lightning's
     options = {k: v for k, v in settings.items() if k not in own}
     bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
