@@ -32,15 +32,15 @@ def carries(value):
 
 
 def files_passed(call):
-    """The modules of reporting and evaluation of which a function got or gave such a value."""
+    """The modules of reporting and evaluation of which a function held such a value."""
     found = set()
 
     def watch(frame, event, argument):
         name = frame.f_globals.get("__name__", "")
         if not name.startswith(("waterline.reporting", "waterline.evaluation")) or name in found:
             return
-        given = {"call": list(frame.f_locals.values()), "return": argument}.get(event)
-        if carries(given):
+        # On the call its arguments, on the return all that it held and what it gives back.
+        if event in ("call", "return") and carries([*frame.f_locals.values(), argument]):
             found.add(name)
 
     sys.setprofile(watch)
