@@ -15,7 +15,10 @@ from waterline.reporting.rows import Row, collect, difference, table_rows
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
-CELL = 12  # columns: '−18.6, −14.0', of which five stand next to a label on a line of 80
+WIDTH = 80
+LABEL = 15  # at least
+CELL = 12  # at least: '−18.6, −14.0', of which five stand next to a label on a line of WIDTH
+BRACKETS = 14  # from this width of a cell on, an interval has its brackets
 
 
 def compare(
@@ -68,11 +71,13 @@ def print_compact(console: Console, table: PassAtKTable, title: str) -> None:
         (named(row, method_label(row.method)), [plain(value.value, 1) for value in values])
         for row, values in zip(table.rows, table.values, strict=True)
     ]
-    _print_aligned(console, "Pass@K (%)", table.ks, lines)
+    # Fewer K leave wider cells; five fill the line.
+    cell = max(CELL, min(BRACKETS + 2, (WIDTH - LABEL) // len(table.ks) - 1))
+    _print_aligned(console, "Pass@K (%)", table.ks, lines, cell)
     found = [c for c in (*table.deltas, *table.gaps) if c]
     if found:
-        lines = [(named(c.row, c.names), [_stacked(value) for value in c.values]) for c in found]
-        _print_aligned(console, "Points", table.ks, lines)
+        lines = [(named(c.row, c.names), [_stacked(v, cell) for v in c.values]) for c in found]
+        _print_aligned(console, "Points", table.ks, lines, cell)
         seeds = min(value.seeds for c in found for value in c.values)
         rests = "seeds and questions" if seeds >= SEEDS_FOR_A_CLAIM else found[0].values[0].unit
         note = f"Below each difference its 95% interval over {rests}"
@@ -110,21 +115,24 @@ def _only(runs: Iterable[Run], split: str) -> tuple[Row, list[str]]:
     return rows[0], [note.removesuffix(".") for note in notes if note.startswith("Left out")]
 
 
-def _stacked(delta: Estimate) -> str:
+def _stacked(delta: Estimate, cell: int) -> str:
     digits = legible(delta, 1)
-    bounds = interval(delta.interval, True, digits).strip("[]")
-    return f"{signed(delta.value, digits)}\n{bounds}\n{verdict(delta)}"
+    bounds, found = interval(delta.interval, True, digits), verdict(delta)
+    if cell < BRACKETS:
+        bounds, found = bounds.strip("[]"), found.removeprefix("within ")
+    return f"{signed(delta.value, digits)}\n{bounds}\n{found}"
 
 
 def _print_aligned(
-    console: Console, title: str, ks: Sequence[int], lines: list[tuple[str, list[str]]]
+    console: Console, title: str, ks: Sequence[int], lines: list[tuple[str, list[str]]], cell: int
 ) -> None:
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
-    grid.add_column(title, width=max(15, min(28, 79 - len(ks) * (CELL + 1))), overflow="fold")
+    label = max(LABEL, min(28, WIDTH - 1 - len(ks) * (cell + 1)))
+    grid.add_column(title, width=label, overflow="fold")
     for k in ks:
-        grid.add_column(f"K = {k}", justify="right", min_width=CELL, overflow="fold")
-    for label, cells in lines:
-        grid.add_row(label, *cells)
+        grid.add_column(f"K = {k}", justify="right", min_width=cell, overflow="fold")
+    for name, cells in lines:
+        grid.add_row(name, *cells)
     console.print(grid, highlight=False, markup=False)
     console.print()
 

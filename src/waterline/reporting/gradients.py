@@ -12,6 +12,7 @@ from waterline.reporting.runs import (
     COSINES,
     FIDELITY,
     Run,
+    RunTable,
     finished,
     nothing_to_show,
     one_of_each_seed,
@@ -96,8 +97,8 @@ def shared_gradients(runs: Iterable[Run]) -> SharedGradients:
         what = f"No finished cross-entropy run has {COSINES.file}"
         raise nothing_to_show(what, notes, "measure the gradients at its checkpoints first")
     found = one_of_each_seed("Direct CE with gradients", found)
-    cosines = _together(found, [COSINES.read(run.path) for run in found])
-    fidelity = _together(found, [FIDELITY.read(run.path) for run in found])
+    cosines = _together(found, COSINES)
+    fidelity = _together(found, FIDELITY)
     _check_alike(found, cosines, [*UNIT, "method", "n0", "kind"])
     _check_alike(found, fidelity, [*UNIT, "method", "n0"])
     measured = [
@@ -111,9 +112,8 @@ def shared_gradients(runs: Iterable[Run]) -> SharedGradients:
     return SharedGradients(tuple(found), cosines, fidelity, tuple(notes))
 
 
-def _together(runs: Sequence[Run], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    seeds = (run.seed for run in runs)
-    return pd.concat([frame.assign(seed=seed) for seed, frame in zip(seeds, frames, strict=True)])
+def _together(runs: Sequence[Run], table: RunTable) -> pd.DataFrame:
+    return pd.concat([table.read(run.path).assign(seed=run.seed) for run in runs])
 
 
 def _check_alike(runs: Sequence[Run], frame: pd.DataFrame, columns: list[str]) -> None:

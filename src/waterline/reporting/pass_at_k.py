@@ -1,6 +1,6 @@
 """Tables 2 and 4: Pass@K with both intervals, differences of methods, budgets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isnan, log2, nan
 
@@ -188,33 +188,30 @@ def pass_at_k_table(
     order += per_budget(methods, (run.kind_if(exact) for run in runs), reference)
     rows, notes = table_rows(runs, split, order, base)
     shown = _shown(ks, rows, notes)
-    budgets = [budget(row) for row in rows]
+    budgets = [budget(row.runs, row.step) for row in rows]
 
-    def minus(row: Row, others: list[Row], among: str) -> Comparison | None:
+    def minus(
+        row: Row, method: str | None, alike: Callable[[Row], object], among: str
+    ) -> Comparison | None:
+        if method is None or row.method in (method, reference, BASE):
+            return None
+        others = [o for o in rows if o.method == method and alike(o) == alike(row)]
+        among = f"{method_label(method)} with the same {among}"
         other = _counterpart(row, others, among, notes)
         if other is None:
             return None
         return Comparison(row, other, tuple(difference(row, other, k, estimator) for k in shown))
 
-    deltas: list[Comparison | None] = []
+    deltas = []
     for row, spent in zip(rows, budgets, strict=True):
-        notes += waterline_notes(row, spent)
-        delta = None
-        if row.method not in (baseline, reference, BASE):
-            equal = [o for o in rows if o.method == baseline and o.plan() == row.plan()]
-            alike = (
-                "normalisation, " * bool(row.kind.normalisation) + "rollouts per prompt and step"
-            )
-            delta = minus(row, equal, f"{method_label(baseline)} with the same {alike}")
+        notes += waterline_notes(row.label, row.runs, spent) if row.method != BASE else []
+        loss = "normalisation, " * bool(row.kind.normalisation)
+        delta = minus(row, baseline, Row.plan, f"{loss}rollouts per prompt and step")
         if delta:
-            notes += match_notes(row, spent, delta.other, budgets[rows.index(delta.other)])
+            theirs = budgets[rows.index(delta.other)]
+            notes += match_notes(row.label, spent, delta.other.label, theirs)
         deltas.append(delta)
-    gaps: list[Comparison | None] = []
-    for row in rows:
-        free = reference is None or row.method in (reference, BASE)
-        equal = [o for o in rows if o.method == reference and o.step == row.step]
-        among = f"{method_label(reference or '')} with the same step"
-        gaps.append(None if free else minus(row, equal, among))
+    gaps = [minus(row, reference, lambda other: other.step, "step") for row in rows]
     few = min(len(row.answers.seeds) for row in rows if row.method != BASE)
     if few < SEEDS_FOR_A_CLAIM:
         notes.append(

@@ -41,25 +41,20 @@ class Table(Protocol):
     @property
     def subtitle(self) -> str:
         """What the whole table is about, e.g. 'Split: test.'."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """One sentence each: how to read the numbers, what was left out."""
-        ...
 
     @property
     def runs(self) -> Sequence[Run]:
         """The runs shown."""
-        ...
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return the grids, with the paper's values next to ours where given."""
-        ...
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per value."""
-        ...
 
 
 def signed(value: float, digits: int = 1) -> str:

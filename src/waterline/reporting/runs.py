@@ -46,7 +46,7 @@ class RunTable:
             raise BadInput(f"{file} has no column {', '.join(missing)}: {self.again}.")
         if frame.duplicated(list(self.key)).any():
             raise BadInput(f"{file} has two rows for one {', '.join(self.key)}: {self.again}.")
-        if len(frame) and frame.eval(self.wrong).any():
+        if len(frame.query(self.wrong)):
             raise BadInput(f"{file} has rows with {self.wrong}: {self.again}.")
         return frame
 

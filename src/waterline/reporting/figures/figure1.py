@@ -1,5 +1,7 @@
 """Figure 1: how finite rollouts scale gradients, and where the waterline puts the budget."""
 
+from typing import Any
+
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +15,7 @@ Floats = NDArray[np.float64]
 # One hard and one easy prompt, whose log-success gradients point in different directions.
 PAIR = np.array([0.02, 0.5])
 ANGLES = np.deg2rad([80.0, 10.0])
+NOTE: Any = {"textcoords": "offset points", "color": "#666666", "fontsize": 8}
 
 
 def figure1(n0: int = 16, n_max: int = 64, batch: int = 32) -> Figure:
@@ -62,15 +65,7 @@ def _shift(axes: Axes, n0: int, allocator: WaterlineAllocator) -> None:
     for turn, p in zip(ANGLES, PAIR, strict=True):
         tip = np.array([np.cos(turn), np.sin(turn)])
         _arrow(axes, tip, "#999999", 1.0)
-        axes.annotate(
-            f"∇log p, p = {p:g}",
-            (tip[0], tip[1]),
-            xytext=(8, 4),
-            textcoords="offset points",
-            ha="center",
-            color="#666666",
-            fontsize=8,
-        )
+        axes.annotate(f"∇log p, p = {p:g}", (tip[0], tip[1]), xytext=(8, 4), ha="center", **NOTE)
     target = np.array([np.cos(ANGLES), np.sin(ANGLES)]).mean(axis=1)
     axes.plot([], [], color="black", label=f"target, {angle(target):.0f}°")
     _arrow(axes, target, "black", 2.2)
@@ -95,10 +90,8 @@ def _counts(axes: Axes, n0: int, p: Floats, allocator: WaterlineAllocator) -> No
         rf"$N_{{\max}}$ = {allocator.n_max}",
         (p[-1], allocator.n_max),
         xytext=(0, -10),
-        textcoords="offset points",
         ha="right",
-        color="#666666",
-        fontsize=8,
+        **NOTE,
     )
     axes.set_xscale("log")
     axes.set_ylim(0, allocator.n_max * 1.08)
@@ -109,15 +102,5 @@ def _counts(axes: Axes, n0: int, p: Floats, allocator: WaterlineAllocator) -> No
 
 
 def _arrow(axes: Axes, tip: Floats, colour: str, width: float) -> None:
-    axes.annotate(
-        "",
-        xy=(tip[0], tip[1]),
-        xytext=(0, 0),
-        arrowprops={
-            "arrowstyle": "-|>",
-            "color": colour,
-            "linewidth": width,
-            "shrinkA": 0,
-            "shrinkB": 0,
-        },
-    )
+    look = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=(tip[0], tip[1]), xytext=(0, 0), arrowprops=look)
