@@ -5,9 +5,10 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from training.tiny import CONF, TINY
-from waterline.launch.configuration import setting
+from waterline.launch.configuration import plain, setting
+from waterline.launch.finish import finished
 from waterline.launch.jobs import jobs_of, names
-from waterline.runs import State, identity
+from waterline.runs import RunFolder, State, identity
 
 
 @pytest.fixture
@@ -50,14 +51,10 @@ def test_folders_follow_from_the_configuration(conf, tmp_path):
     assert base.folder == tmp_path / "maze-laptop/base/seed-0"
     assert run.needs is base
     assert tmp_path / "maze-laptop/maxrl" in run.folder.parents
-    assert not (base.done or run.done or wrong.done)
+    assert [job.done for job in (base, run, wrong)] == [False] * 3
 
 
 def test_done_is_a_finished_run_of_the_same_settings_with_what_final_asks(conf, tmp_path):
-    from waterline.launch.configuration import plain
-    from waterline.launch.finish import finished
-    from waterline.runs import RunFolder
-
     row = ("experiment=maze/laptop", "method=maxrl", f"paths.results={tmp_path}", *TINY)
     config = plain(hydra.compose("train", overrides=[*row]))
     (job,) = jobs_of([row])

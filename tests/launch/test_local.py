@@ -91,8 +91,10 @@ def test_no_more_than_workers_run_at_a_time(tmp_path):
 def interrupted(folder: Path, names: list[str], times: int) -> tuple[subprocess.Popen, list[int]]:
     """A parent of jobs to which Ctrl-C was sent ``times``; the ids of its processes."""
     (folder / "script.py").write_text(SCRIPT)
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder), *names],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(folder), *names],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
     started = [folder / f"{name}.started" for name in names[:2]]
     deadline = time.monotonic() + 120
     while not all(file.exists() and file.read_text() for file in started):

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import hydra
 from omegaconf import open_dict
@@ -94,20 +93,19 @@ def _run_of(overrides: Sequence[str]) -> tuple[Path | None, bool]:
 
 
 def names(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """A short name of each job: method, losses, seed, and whatever not all jobs share."""
+    """A short name of each job: method, losses, whatever not all jobs share, seed."""
     count = Counter(setting for row in overrides for setting in set(row))
-    named = []
+    named: list[str] = []
     for row in overrides:
-        parts = []
-        for setting in row:
-            key, _, value = setting.partition("=")
-            if key in ("method", "losses"):
-                parts += [value] if "stage=base" not in row else []
-            elif setting == "stage=base":
-                parts.append("base")
-            elif key == "seed" or (count[setting] < len(overrides) and "final." not in key):
+        values = dict(setting.partition("=")[::2] for setting in row)
+        seed = values.pop("seed", None)
+        first = [values.pop(key) for key in ("method", "losses") if key in values]
+        parts = ["base"] if values.pop("stage", None) == "base" else first
+        for key, value in values.items():
+            if count[f"{key}={value}"] < len(overrides) and not key.startswith("final."):
                 parts.append(f"{key.rpartition('.')[2]}={value}")
-        name = " ".join(parts) or " ".join(row)
+        parts += [] if seed is None else [f"seed={seed}"]
+        name = " ".join(parts or row)
         named.append(name if name not in named else f"{name} (job {len(named)})")
     return named
 
@@ -154,9 +152,3 @@ def _standing(job: Job) -> str:
 
 def _say(console: Console, line: str) -> None:
     console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def last_line(log: Path) -> str:
-    """The last line of a job's output that is not empty, from which its failure is understood."""
-    lines: list[Any] = log.read_text(errors="replace").split("\n") if log.exists() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

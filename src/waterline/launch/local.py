@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from waterline.launch.jobs import Failure, Job, last_line
+from waterline.launch.jobs import Failure, Job
 from waterline.launch.watch import Watch
 from waterline.runs.provenance import COMMAND, user_command
 
@@ -56,7 +56,7 @@ def run_local(
             for job, (process, log) in list(running.items()):
                 if (code := process.poll()) is not None:
                     del running[job]
-                    reason = None if code == 0 else last_line(log)
+                    reason = None if code == 0 else _last_line(log)
                     if reason is not None:
                         failed[job] = Failure(job, reason, log)
                     watch.ended(job.name, reason)
@@ -97,7 +97,9 @@ def _interrupts() -> Iterator[list[int]]:
     An exception could arrive between the start of a process and its entry in a list.
     """
     caught: list[int] = []
-    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if _is_handled(n)]
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    # What was asked to be ignored, as under nohup, stays ignored.
+    numbers = [n for n in numbers if signal.getsignal(n) is not signal.SIG_IGN]
     before = {n: signal.signal(n, lambda number, _: caught.append(number)) for n in numbers}
     try:
         yield caught
@@ -106,6 +108,6 @@ def _interrupts() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _is_handled(number: int) -> bool:
-    """False under ``nohup`` and the like, which have asked to ignore the signal."""
-    return signal.getsignal(number) is not signal.SIG_IGN
+def _last_line(log: Path) -> str:
+    """The end of a job's output, from which its failure is understood."""
+    return (log.read_text(errors="replace").strip() or "no output").splitlines()[-1]

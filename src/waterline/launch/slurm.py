@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from waterline.launch.jobs import Failure, Job, last_line
+from waterline.launch.jobs import Failure, Job
 from waterline.launch.watch import Watch
 from waterline.runs import BadInput
 from waterline.runs.provenance import COMMAND, user_command
@@ -41,7 +41,7 @@ def run_slurm(
         BadInput: There is no Slurm, or it does not accept the jobs.
     """
     import submitit
-    from submitit.core.utils import FailedSubmissionError, environment_variables
+    from submitit.core.utils import environment_variables
 
     submitted: dict[Job, Any] = {}
     try:
@@ -55,12 +55,12 @@ def run_slurm(
             with environment_variables(**{COMMAND: user_command()}):
                 array = executor.map_array(function, *columns)
             submitted |= zip(together, array, strict=True)
-    except RuntimeError as error:  # no srun
-        if isinstance(error, FailedSubmissionError):
-            raise _refused(error) from error
-        raise BadInput(f"{error} Use hydra/launcher=local on this machine.") from error
-    except subprocess.CalledProcessError as error:
-        raise _refused(error) from error
+    except (RuntimeError, subprocess.CalledProcessError) as error:  # no srun, or sbatch refuses
+        last = str(error).strip().splitlines()[-1]
+        raise BadInput(
+            f"Slurm did not accept the jobs ({last}): see `sinfo`, set what your cluster asks for, "
+            "such as hydra.launcher.partition=, or use hydra/launcher=local."
+        ) from error
     numbers = sorted({job.job_id.partition("_")[0] for job in submitted.values()}, key=int)
     watch.say(f"Slurm has the jobs {' '.join(numbers)}; they go on when this command is stopped")
     return _wait(submitted, watch)
@@ -76,33 +76,21 @@ def _after(needed: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, key: parameters.get(key, {}) | extra}
 
 
-def _refused(error: Exception) -> BadInput:
-    last = str(error).strip().splitlines()[-1]
-    return BadInput(
-        f"Slurm did not accept the jobs ({last}): see `sinfo`, and set what your cluster asks for, "
-        "such as hydra.launcher.partition=."
-    )
-
-
 def _wait(submitted: Mapping[Job, Any], watch: Watch) -> list[Failure]:
     """Until each job has written its result, or has left the queue without one."""
     waiting, failed = dict(submitted), []
-    queued, asked, missed = set(waiting.values()), time.monotonic(), set[Job]()
+    asked, missed = time.monotonic(), set[Job]()
     while waiting:
         time.sleep(_POLL_SECONDS)
+        gone = set[Job]()
         if time.monotonic() - asked > _QUEUE_SECONDS:
-            asked, before, missed = time.monotonic(), missed, set()
-            if (queued := _queue()) is not None:
-                missed = {job for job, s in waiting.items() if s.job_id not in queued}
-            gone = missed & before
-        else:
-            gone = set()
+            asked, before, queued = time.monotonic(), missed, _queue()
+            missed = {job for job, s in waiting.items() if queued and s.job_id not in queued}
+            gone = missed & before  # twice: the result may arrive late on a shared file system
         for job, task in list(waiting.items()):
-            first = task.task(0)  # of the tasks of one run, the first writes and reports
-            reason = None
+            first = task.task(0)  # of the processes of a run, the first writes and reports
             if first.paths.result_pickle.exists():
-                if first.exception() is not None:
-                    reason = last_line(first.paths.stdout)
+                reason = _reason(first.exception())
             elif job in gone:
                 reason = "Slurm ended it: cancelled, out of memory, or what it needs has failed"
             else:
@@ -115,8 +103,13 @@ def _wait(submitted: Mapping[Job, Any], watch: Watch) -> list[Failure]:
     return failed
 
 
+def _reason(error: BaseException | None) -> str | None:
+    """The last line of the traceback in submitit's message, which frames it by dashes."""
+    return None if error is None else str(error).split(22 * "-")[1].strip().splitlines()[-1]
+
+
 def _queue() -> set[str] | None:
-    """The numbers of the user's jobs in the queue; None where Slurm does not answer."""
+    """The user's jobs in the queue and an entry that is none; None where Slurm does not answer."""
     command = ["squeue", "--me", "--noheader", "--array", "--format=%i"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    return set(answer.stdout.split()) if answer.returncode == 0 else None
+    return {"", *answer.stdout.split()} if answer.returncode == 0 else None
