@@ -84,6 +84,9 @@ _MAZE_VARIANTS = {
     "clip-kl-entropy": (*UPDATES, *CLIP_KL_ENTROPY),
     "dual-clip": (*UPDATES, "losses=seqnorm", "losses.clip_low=0.01", "losses.clip_high=0.01",
                   "losses.dual_clip=1.1", "losses.kl=k1", "losses.kl_coef=1e-2"),
+    "epochs": ("training.update.epochs=2", "losses.clip_low=0.2", "losses.clip_high=0.2"),
+    "kl-entropy-on-policy": ("losses.kl=k2", "losses.kl_coef=1e-2", "losses.entropy_coef=0.01"),
+    "uncorrected": ("allocation.correct=false",),
     "scarce": SCARCE,
     "step-on-no-signal": (*SCARCE, "training.step_on_no_signal=true"),
     "temperature": ("training.temperature=0.7",),
@@ -101,7 +104,6 @@ _MAZE_VARIANTS = {
 }  # fmt: skip
 _IMAGE_VARIANTS = {
     "beta": ("method=sera", "success=beta"),
-    "pilot-beta": ("method=sera_pilot", "success=beta", "allocation.m=2"),
     "empty-round": ("method=sera_pilot", "allocation.m=4"),
     "frozen": ("method=sera", "policy.frozen_batch_norm=true"),
     "scarce": ("method=maxrl", "training.batch=2", "allocation.n0=2", "allocation.n_max=4"),

@@ -12,7 +12,6 @@ import os
 import runpy
 import shutil
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +31,8 @@ def command(job: dict, results: Path) -> list[str]:
     own = results / job["name"]
     folders = {name: run_folder(results / name) for name in job["needs"]}
     if job["copy"]:
+        ignored = shutil.ignore_patterns("output.txt")
+        shutil.copytree(results / job["copy"], own, ignore=ignored, dirs_exist_ok=True)
         folders["run"] = run_folder(own)
     arguments = job["arguments"]
     for name, folder in folders.items():
@@ -79,16 +80,14 @@ def main(file: str) -> None:
     if not Path(waterline.__file__).is_relative_to(Path.cwd()):
         raise SystemExit(f"{waterline.__file__} is not of the checkout {Path.cwd()}.")
     for job in asked["jobs"]:
-        began = time.perf_counter()
-        own = results / job["name"]
-        if job["copy"]:
-            shutil.copytree(results / job["copy"], own)
-        own.mkdir(parents=True, exist_ok=True)
+        output = results / job["name"] / "output.txt"
+        output.parent.mkdir(parents=True)
         logging.getLogger().handlers.clear()  # those of the job before
-        with output_to(own / "output.txt"):
+        with output_to(output):
             error = run(job, results)
-        line = {"name": job["name"], "error": error, "seconds": time.perf_counter() - began}
-        print(json.dumps(line), flush=True)
+        if error and (said := output.read_text().splitlines()):
+            error += f": {said[-1]}"
+        print(json.dumps({"name": job["name"], "error": error}), flush=True)
 
 
 if __name__ == "__main__":
