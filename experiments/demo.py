@@ -7,22 +7,32 @@ again (remove results/maze-demo to start afresh).
 import time
 from pathlib import Path
 
+import hydra
 from rich.console import Console
 
-from waterline.launch.job_watch import JobWatch
-from waterline.launch.jobs import Command, run_local
+from waterline.launch.jobs import jobs_of
+from waterline.launch.local import run_local
+from waterline.launch.watch import Watch
 from waterline.reporting import compare, load_runs, pass_at_k_table, print_table
 from waterline.reporting.figures import figure3, save
-from waterline.runs import sentence_errors
+from waterline.runs import BadInput, sentence_errors
 
 KS = [1, 8, 32, 64]
-COMMON = ("experiments/train.py", "experiment=maze/demo")
+COMMON = ("experiment=maze/demo", "seed=0")
+HERE = Path(__file__).resolve().parent
+LOGS = Path("results/maze-demo/.jobs")
 console = Console()
 
 
-def run(title: str, commands: list[Command], threads: int) -> None:
-    with JobWatch(console, title, len(commands)) as watch:
-        run_local(commands, workers=2, threads=threads, ended=watch.ended, told=watch.told)
+def run(title: str, rows: list[tuple[str, ...]], threads: int) -> None:
+    with hydra.initialize_config_dir(str(HERE.parent / "conf"), version_base="1.3"):
+        jobs = jobs_of(rows)
+    with Watch(console, title, {job.name: job.folder for job in jobs}) as watch:
+        failed = run_local(
+            jobs, watch, script=HERE / "train.py", logs=LOGS, workers=2, threads=threads
+        )
+    if failed:
+        raise BadInput(f"{failed[0].job.name} failed ({failed[0].reason}): see {failed[0].log}.")
 
 
 def main() -> None:
