@@ -410,33 +410,6 @@ def test_the_mirror_writes_the_same_rows_under_one_id(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_table_is_reproduced_once_and_a_second_call_runs_nothing(tmp_path):
-    overrides = ",".join(f'"{setting}"' for setting in TINY)
-    arguments = [
-        sys.executable, "experiments/reproduce.py", "table=4", "seeds=0", "n=8",
-        f"results={tmp_path}", f"overrides=[{overrides}]",
-    ]  # fmt: skip
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-
-    def call():
-        done = subprocess.run(
-            arguments, cwd=ROOT, env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    first = call()
-    assert "SERA" in first
-    runs = {f.parent for f in tmp_path.rglob("config.yaml")}
-    assert len(runs) == 1 + 5
-    tables = list(tmp_path.rglob("*.md"))
-    assert tables
-    written = {f: f.stat().st_mtime_ns for r in runs for f in r.rglob("*.pt")}
-    call()
-    assert {f: f.stat().st_mtime_ns for r in runs for f in r.rglob("*.pt")} == written
-
-
-@pytest.mark.slow
 def test_a_sweep_goes_on_after_a_bad_job(command, tmp_path, run):
     base = base_of(run) / "checkpoints" / "final.pt"
     settings = [s for s in RUN if not s.startswith(("method", "allocation.n0", "allocation.n_max"))]

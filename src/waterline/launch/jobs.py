@@ -14,7 +14,7 @@ from rich.console import Console
 
 from waterline.launch.configuration import default_config, plain
 from waterline.launch.finish import finished
-from waterline.launch.watch import Watch, progress
+from waterline.launch.watch import Watch, progress, say
 from waterline.runs import BadInput, State, identity
 from waterline.runs.naming import base_folder, run_folder, supervised_config
 
@@ -122,18 +122,18 @@ def carry_out(
     missing = [job for job in jobs if not job.done]
     title = f"{len(missing)} of {len(jobs)} jobs to run ({resources})"
     if dry_run:
-        console.print(title, highlight=False, markup=False)
+        say(console, title)
         for job in jobs:
-            _say(console, f"  {_standing(job)}: {job.name} in {job.folder or 'no known folder'}")
+            say(console, f"  {_standing(job)}: {job.name} in {job.folder or 'no known folder'}")
         return None
     if not missing:
-        _say(console, f"All {len(jobs)} jobs are done.")
+        say(console, f"All {len(jobs)} jobs are done.")
         return None
     with Watch(console, title, {job.name: job.folder for job in missing}) as watch:
         failed = run(missing, watch)
     for failure in failed:
-        _say(console, f"FAILED {failure.job.name}: {failure.reason}")
-        _say(console, f"  log: {failure.log or 'none, it was not started'}")
+        say(console, f"FAILED {failure.job.name}: {failure.reason}")
+        say(console, f"  log: {failure.log or 'none, it was not started'}")
     if not failed:
         return None
     return BadInput(
@@ -148,7 +148,3 @@ def _standing(job: Job) -> str:
     at = progress(job.folder) if job.folder else None
     start = "to start" if at is None else f"to continue at {at.step}/{at.of}"
     return f"{start} after '{job.needs.name}'" if job.needs and not job.needs.done else start
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -56,7 +56,7 @@ def run_local(
             for job, (process, log) in list(running.items()):
                 if (code := process.poll()) is not None:
                     del running[job]
-                    reason = None if code == 0 else _last_line(log)
+                    reason = None if code == 0 else "interrupted" if interrupts else _last_line(log)
                     if reason is not None:
                         failed[job] = Failure(job, reason, log)
                     watch.ended(job.name, reason)

@@ -64,6 +64,11 @@ def _last_row(metrics: Path) -> dict[str, Any]:
     return row
 
 
+def say(console: Console, line: str) -> None:
+    """Prints a line as it is."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 class Watch:
     """Follows runs by name, until the ``with`` block ends: live on a terminal, else line by line.
 
@@ -105,7 +110,7 @@ class Watch:
 
     def say(self, line: str) -> None:
         """Prints a line above the table."""
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(self.console, line)
 
     def ended(self, name: str, reason: str | None) -> None:
         """A job's end: None for success, else why it failed."""
