@@ -86,7 +86,7 @@ def flat(model):
     return gradient
 
 
-def expected_gradient(allocator, p):
+def expected_gradient(allocator, p, advantage=PerResponse(maxrl)):  # noqa: B008
     """−Σ over outcomes of probability × the gradient that the step hands to the optimizer."""
     plain, trained = model(), model().float()
     with torch.no_grad():
@@ -119,11 +119,17 @@ def expected_gradient(allocator, p):
         )  # fmt: skip
         pieces = Pieces(
             success=success, allocator=allocator, engine=Chosen(outcome), verifier=right_or_wrong,
-            advantage=PerResponse(maxrl), loss=loss, n0=N0,
+            advantage=advantage, loss=loss, n0=N0,
         )  # fmt: skip
         params = SamplingParams(key=0, max_tokens=2, stop=(STOP,))
         candidates = SequenceCandidates(
-            PROMPTS, pieces.engine, pieces.verifier, Words(), params, fill=update.fill
+            PROMPTS,
+            pieces.engine,
+            pieces.verifier,
+            Words(),
+            params,
+            fill=update.fill,
+            reads=advantage.reads,
         )
         run_step(pieces, candidates, update)
         mean -= weight * gradients.pop()
@@ -176,3 +182,39 @@ def test_without_the_correction_the_waterline_gives_equation_11():
     plan, mean = expected_gradient(allocator, np.array([0.02, 0.6, 0.97]))
     assert plan.counts.max() > N0
     close(mean, formula(plan, plan.counts / N0))
+
+
+class Uncertain:
+    """A_it = (r_i + 0.3) · H_it: where the policy is certain, nothing is learned."""
+
+    reads = ("entropy",)
+
+    def __call__(self, rewards, group, length, columns):
+        entropy = columns["entropy"].double()
+        assert len(entropy) == length.sum()
+        return (rewards + 0.3).repeat_interleave(length) * entropy
+
+
+def tokens_of(plain, prompt, response):
+    """log π of a response's tokens and the entropies of their distributions."""
+    tokens = torch.tensor([*prompt.tokens, *response])
+    log_probs = plain(input_ids=tokens[None], use_cache=False).logits[0].log_softmax(-1)
+    rows = log_probs[len(prompt.tokens) - 1 : -1]
+    return rows[torch.arange(len(response)), torch.tensor(response)], -(rows.exp() * rows).sum(-1)
+
+
+@pytest.mark.parametrize("allocator", [UniformAllocator(), WaterlineAllocator(n_max=8, u0=0.1)])
+def test_an_advantage_per_token_has_the_expectation_over_all_responses(allocator):
+    """(1/B) Σ_{q ∈ A} Σ_y π(y|q) (r(y) + 0.3) Σ_t H_t ∇log π(y_t|q, y_<t)."""
+    plan, mean = expected_gradient(allocator, np.array([0.02, 0.6, 0.97]), Uncertain())
+    plain = model()
+    total = torch.zeros(sum(x.numel() for x in plain.parameters())).double()
+    for q, prompt in enumerate(PROMPTS):
+        value = 0.0
+        for response in RESPONSES:
+            logp, entropy = tokens_of(plain, prompt, response)
+            reward = float(" ".join(map(str, response)) == RIGHT) + 0.3
+            value = value + logp.sum().exp().detach() * reward * (entropy.detach() * logp).sum()
+        value.backward()
+        total += plan.active[q] * flat(plain)
+    close(mean, total / len(PROMPTS))

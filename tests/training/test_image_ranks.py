@@ -45,6 +45,7 @@ def close(x, y):
 CASES = {
     "oracle": ("method=sera",),
     "history and unreadable images": ("method=sera", "success=beta", "lost"),
+    "pilot of the whole budget": ("method=sera_pilot", "allocation.m=4"),
     "cross-entropy and unreadable images": ("method=ce", "lost"),
 }
 

@@ -205,6 +205,16 @@ def test_the_last_batch_of_an_epoch_may_be_a_single_image(method, tmp_path):
         assert sorted(ids) == TinyTask(train=9).splits["train"].ids.tolist()
 
 
+def test_a_pilot_of_the_whole_budget_leaves_an_empty_round(tmp_path):
+    folder = run_images(tmp_path, "allocation.m=4", "training.steps=4", method="sera_pilot")
+    table = allocations(folder.root)
+    assert table["n"].tolist() == [4] * 16
+    assert set(table["p_hat"] * 4) <= {1 / 4, 1, 2, 3, 15 / 4}, "the estimates of the pilot"
+    rows = read_metrics(folder.metrics)[1:]
+    assert [row["rollouts/total"] for row in rows] == [16, 32, 48, 64]
+    assert any(row["groups/mixed_of_batch"] for row in rows)
+
+
 def test_a_single_image_too_small_for_batch_norm_is_a_sentence(tmp_path):
     settings = ("task.train=9", "policy.model.widths=[4,8,8]")
     with pytest.raises(BadInput, match=r"BatchNorm has no statistics.*frozen_batch_norm") as caught:

@@ -9,19 +9,19 @@ import pytest
 import torch
 
 from training.tiny import ROOT, TINY, timeless
-from waterline.rollouts.ranks import Ranks, is_first_process
 from waterline.runs import State, read_metrics
 from waterline.runs.folder import RunFolder
 
 # An epsilon as large as the gradients, so that Adam does not blow rounding up to steps of ±lr.
-SETTINGS = ("experiment=maze/laptop", "method=sera", *TINY, "training.steps=8",
+SETTINGS = ("experiment=maze/laptop", *TINY, "training.steps=8",
             "training.optimizer.eps=1e-3", "training.checkpoint_every=3")  # fmt: skip
 
 TIMEOUT = 3600  # seconds; other work may share the cores
 
 
 def run(results, base, *overrides, expect=0):
-    command = [sys.executable, "experiments/train.py", *SETTINGS, f"base.path={base}",
+    method = () if any(o.startswith("method=") for o in overrides) else ("method=sera",)
+    command = [sys.executable, "experiments/train.py", *SETTINGS, *method, f"base.path={base}",
                f"paths.results={results}", *overrides]  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -74,8 +74,8 @@ def test_a_rank_may_have_no_prompt(base, tmp_path):
 
 @pytest.mark.slow
 def test_both_stages_in_one_command_and_a_restart_with_another_number_of_ranks(tmp_path):
-    command = [sys.executable, "experiments/train.py", *SETTINGS, f"paths.results={tmp_path}",
-               "supervised.steps=20"]  # fmt: skip
+    command = [sys.executable, "experiments/train.py", *SETTINGS, "method=sera",
+               f"paths.results={tmp_path}", "supervised.steps=20"]  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     for devices in (2, 1):
         done = subprocess.run(
@@ -89,38 +89,23 @@ def test_both_stages_in_one_command_and_a_restart_with_another_number_of_ranks(t
 
 
 @pytest.mark.slow
+def test_a_pilot_of_the_whole_budget_leaves_an_empty_round(base, tmp_path):
+    pilot = ("method=sera_pilot", "allocation.m=8", "training.steps=3")
+    _, one = run(tmp_path / "one", base, *pilot)
+    _, two = run(tmp_path / "two", base, "trainer.devices=2", *pilot)
+    pd.testing.assert_frame_equal(counts(one), counts(two))
+    pd.testing.assert_frame_equal(allocation(one), allocation(two))
+    assert set(allocation(one)["n"]) == {8}
+
+
+@pytest.mark.slow
 def test_a_policy_that_diverges_stops_both_ranks_with_one_sentence(base, tmp_path):
     done, folder = run(
         tmp_path, base, "trainer.devices=2", "training.optimizer.lr=1e30",
-        "training.optimizer.grad_clip=null", expect=2,
+        "training.optimizer.grad_clip=null", expect=1,
     )  # fmt: skip
     errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(errors) == 1
     assert "not finite" in errors[0]
     assert "Traceback" not in done.stderr
     assert folder.state() is State.failed
-
-
-@pytest.mark.parametrize(
-    ("environment", "first"),
-    [
-        ({}, True),
-        ({"LOCAL_RANK": "0"}, True),
-        ({"LOCAL_RANK": "1"}, False),
-        ({"NODE_RANK": "1", "LOCAL_RANK": "0"}, False),
-        ({"SLURM_PROCID": "3"}, False),
-        ({"RANK": "2", "LOCAL_RANK": "0"}, False),
-    ],
-)
-def test_the_first_process_is_known_before_there_is_a_group(monkeypatch, environment, first):
-    for name in ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert is_first_process() is first
-
-
-def test_one_process_is_all_ranks():
-    ranks = Ranks()
-    assert (ranks.world, ranks.rank, ranks.mine(3)) == (1, 0, [0, 1, 2])
-    assert ranks.gather("x") == ["x"]
