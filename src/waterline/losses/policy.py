@@ -96,7 +96,8 @@ class PolicyLoss:
         weights = label_weights(
             sampled.row, sampled.label, sampled.weighted, len(sampled.truth), sampled.classes
         )
-        return weights, self.denominator(torch.ones(sampled.responses))
+        # Without a response every weight is 0, and so is the loss whatever it is divided by.
+        return weights, self.denominator(torch.ones(max(1, sampled.responses)))
 
     def __call__(
         self,
