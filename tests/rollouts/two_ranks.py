@@ -34,8 +34,8 @@ from waterline.rollouts import ranks as ranks_module
 from waterline.rollouts.shared_prefix_engine import _sample_indices
 from waterline.success import DiscountedBeta
 from waterline.tasks import Prompt
-from waterline.training.policy_update import PolicyUpdate, UpdateSettings
-from waterline.training.sequences import SequenceCandidates
+from waterline.training.sequences.candidates import SequenceCandidates
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
 from waterline.training.step import Pieces, run_step
 
 Work = Callable[[Ranks], Any]

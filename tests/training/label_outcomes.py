@@ -18,8 +18,8 @@ from waterline.rollouts import Labels, Ranks
 from waterline.success import Oracle
 from waterline.tasks.images import Images
 from waterline.training.assemble import token_level
-from waterline.training.batches import StepImages
-from waterline.training.labels import LabelCandidates
+from waterline.training.labels.batches import StepImages
+from waterline.training.labels.candidates import LabelCandidates
 from waterline.training.step import Learned, Pieces, StepRecord, run_step
 
 CLASSES = 3

@@ -16,8 +16,8 @@ from waterline.rewards import judgement
 from waterline.rollouts import Finish, Kind, SamplingParams
 from waterline.success import Oracle
 from waterline.tasks import Prompt
-from waterline.training.policy_update import PolicyUpdate, UpdateSettings
-from waterline.training.sequences import SequenceCandidates
+from waterline.training.sequences.candidates import SequenceCandidates
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
 from waterline.training.step import Pieces, run_step
 
 STOP, RIGHT = 1, "0 1"

@@ -37,10 +37,10 @@ from waterline.allocation import PilotWaterlineAllocator, UniformAllocator, Wate
 from waterline.policies import ImageClassifier
 from waterline.rollouts import LabelSampler
 from waterline.runs import BadInput, read_metrics, stream_key
-from waterline.training.batches import StepBatches
-from waterline.training.compare_run import compare_run
-from waterline.training.label_stage import cosine
-from waterline.training.shared_parameters import SharedBatch, compare_gradients
+from waterline.training.gradients.compare_run import compare_run
+from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
+from waterline.training.labels.batches import StepBatches
+from waterline.training.labels.stage import cosine
 
 EVERY_STEP = ("evaluation.every=1", "training.steps=5")
 

@@ -13,7 +13,7 @@ from training.tiny import timeless
 from training.tiny_images import TINY_IMAGES, TinyTask, allocations, probabilities
 from waterline.runs import State, read_metrics
 from waterline.runs.folder import RunFolder
-from waterline.training.batches import StepBatches
+from waterline.training.labels.batches import StepBatches
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from training.tiny import compose
 from training.tiny_images import write_folder
 from waterline.runs import read_metrics
 from waterline.training.assemble import build_task
-from waterline.training.batches import StepBatches
+from waterline.training.labels.batches import StepBatches
 from waterline.training.run import train
 
 pytestmark = pytest.mark.slow

@@ -19,9 +19,9 @@ from training.tiny_images import (
 )
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, State, read_metrics
-from waterline.training.batches import StepBatches
 from waterline.training.evaluate_run import evaluate_run
-from waterline.training.label_stage import LabelStage
+from waterline.training.labels.batches import StepBatches
+from waterline.training.labels.stage import LabelStage
 from waterline.training.run import train
 
 DISCOUNT, ALPHA, BETA = 0.75, 0.5, 0.5

@@ -38,8 +38,8 @@ from waterline.runs import read_metrics
 from waterline.success import Oracle
 from waterline.tasks import Prompt
 from waterline.tasks.images import Images
-from waterline.training.batches import StepImages
-from waterline.training.labels import LabelCandidates
+from waterline.training.labels.batches import StepImages
+from waterline.training.labels.candidates import LabelCandidates
 from waterline.training.run import train
 from waterline.training.step import Learned, Pieces, run_step
 

@@ -17,8 +17,8 @@ from waterline.rollouts import EngineError, Finish, Kind, Ranks, SharedPrefixEng
 from waterline.runs import RunFailed
 from waterline.success import DiscountedBeta
 from waterline.tasks import Prompt
-from waterline.training.policy_update import PolicyUpdate, UpdateSettings
-from waterline.training.sequences import SequenceCandidates, path_tokens
+from waterline.training.sequences.candidates import SequenceCandidates, path_tokens
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
 from waterline.training.step import Pieces, run_step
 
 

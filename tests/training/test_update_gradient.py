@@ -12,8 +12,8 @@ from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import Finish, Kind, Rollouts
 from waterline.training.non_finite import NonFinite
-from waterline.training.policy_update import PolicyUpdate, UpdateSettings
-from waterline.training.sequences import Sequences
+from waterline.training.sequences.candidates import Sequences
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
 
 CAP = 9
 NORMALISATIONS = ("token-mean", "seqnorm", "sequence-mean")
