@@ -1,5 +1,6 @@
 """Every experiment × method × loss composes, and its pieces build and fit each other."""
 
+import copy
 import functools
 import re
 from pathlib import Path
@@ -7,18 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from training.tiny import CONF, compose, tiny
 from training.tiny_images import write_folder
 from waterline.allocation import Outcomes, Request
 from waterline.losses import CrossEntropy
 from waterline.policies import ImageClassifier
+from waterline.rewards import LabelVerifier, MazeVerifier
 from waterline.runs import BadInput, build, identity, read_metrics
 from waterline.runs.naming import run_folder
 from waterline.success import Oracle
-from waterline.training.assemble import build_policy, build_task, check_settings
-from waterline.training.images.assemble import build_image_stage, build_pieces
-from waterline.training.run import train
+from waterline.training.assemble import (
+    assemble,
+    build_pieces,
+    build_policy,
+    build_task,
+    check_config,
+)
+from waterline.training.label_stage import LabelStage
+from waterline.training.run import train, train_base
+from waterline.training.sequence_stage import SequenceStage
 
 
 def names(group):
@@ -94,26 +104,30 @@ OTHER_LOSS = [("sera", loss) for loss in POLICY_LOSSES]
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_method_and_every_loss_composes_and_its_pieces_fit(experiment, tasks, configs):
-    task = tasks[experiment]
+    task, policy = tasks[experiment], build_policy(configs(experiment, "maxrl"))
     for method, loss in OWN_LOSS + OTHER_LOSS:
         config = configs(experiment, method, *([f"losses={loss}"] if loss else ()))
         assert config["method"] == method
         assert config["experiment"] == experiment.replace("/", "-")
-        if loss:
-            assert build(config["losses"]).normalisation == normalisation(loss)
-        if experiment in IMAGES:
-            pieces = build_pieces(config)
-            assert isinstance(pieces.success, Oracle), "an experiment on images pins it"
-            assert isinstance(pieces.loss, CrossEntropy) is (method == "ce")
-        elif method == "ce":
+        if method == "ce" and experiment in MAZES:
             with pytest.raises(BadInput, match="need a likelihood"):
-                check_settings(config, task)
-        else:
-            check_settings(config, task)
-    if experiment in IMAGES:
-        assert isinstance(build_image_stage(config, task).policy, ImageClassifier)
-    else:
-        assert build_policy(config).precision == config["policy"]["precision"]
+                build_pieces(config, task, policy)
+            continue
+        check_config(config)
+        pieces = build_pieces(config, task, policy)
+        assert isinstance(pieces.loss, CrossEntropy) is (method == "ce")
+        assert pieces.n0 == config["allocation"]["n0"]
+        if loss:
+            assert pieces.loss.normalisation == normalisation(loss)
+        if experiment in IMAGES:
+            assert isinstance(pieces.success, Oracle), "an experiment on images pins it"
+    run = assemble(configs(experiment, "sera"), task)
+    kinds = (LabelStage, ImageClassifier) if experiment in IMAGES else (SequenceStage, nn.Module)
+    assert type(run.stage) is kinds[0]
+    assert isinstance(run.stage.policy, kinds[1])
+    assert run.stage.policy.precision == config["policy"].get("precision", "float32")
+    verifier = LabelVerifier if experiment in IMAGES else MazeVerifier
+    assert isinstance(run.stage.pieces.verifier, verifier)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -145,6 +159,101 @@ def test_every_method_takes_the_settings_of_a_sweep(method):
         total += plan.counts
         plan = allocator.next(Outcomes(trials=total, successes=total // 2))
     assert total.tolist() == [0 if method == "ce" else 32] * 4
+
+
+def whole(method, *, experiment="maze/laptop", **settings):
+    """A configuration with settings set in its mappings, as a file of the user's may set them."""
+    config = copy.deepcopy(default(experiment, method))
+    for name, value in settings.items():
+        *above, key = name.split("__")
+        node = config
+        for part in above:
+            node = node[part]
+        node[key] = value
+    return config
+
+
+@pytest.mark.parametrize("experiment", ["maze/laptop", "imagenet/laptop"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_settings_of_a_sweep_are_accepted_by_every_method(experiment, method):
+    shared = {"allocation__n0": 8, "allocation__n_min": 3, "allocation__n_max": 9,
+              "allocation__u0": 0.2}  # fmt: skip
+    check_config(whole(method, experiment=experiment, **shared))
+
+
+UNREAD = {
+    "success__discuont": "success.discuont: did you mean success.discount",
+    "allocation__n_mex": "allocation.n_mex: did you mean allocation.n_max",
+    "losses__clip_lo": "losses.clip_lo: did you mean losses.clip_low",
+    "advantages__zzz": "advantages.zzz: remove it",
+    "policy__model__hiden_size": "policy.model.hiden_size: did you mean policy.model.hidden_size",
+    "engine__max_row": "engine.max_row: did you mean engine.max_rows",
+    "task__trian": "task.trian: did you mean task.train",
+    "evaluation__temprature": "evaluation.temprature: did you mean evaluation.temperature",
+    "evaluation__evry": "evaluation.evry: did you mean evaluation.every",
+    "training__step": "training.step: did you mean training.steps",
+    "training__checkpoint_evry": "did you mean training.checkpoint_every",
+    "training__optimizer__lrr": "training.optimizer.lrr: did you mean training.optimizer.lr",
+    "training__update__minibatch": "did you mean training.update.minibatches",
+    "supervised__bach": "supervised.bach: did you mean supervised.batch",
+    "supervised__optimizer__beta": "did you mean supervised.optimizer.betas",
+    "trainer__device": "trainer.device: did you mean trainer.devices",
+    "trainer__thread": "trainer.thread: did you mean trainer.threads",
+    "base__paht": "base.paht: did you mean base.path",
+    "paths__result": "paths.result: did you mean paths.results",
+    "sed": "Nothing reads the setting sed: did you mean seed",
+    "alocation": "alocation: did you mean allocation",
+}
+
+
+@pytest.mark.parametrize("setting", UNREAD)
+def test_a_setting_that_nothing_reads_is_refused_with_the_nearest_name(setting):
+    with pytest.raises(BadInput, match=re.escape(UNREAD[setting])) as caught:
+        check_config(whole("sera", **{setting: 0.1}))
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_another_kind_of_stage_are_refused():
+    for setting in ("training__update", "training__temperature"):
+        with pytest.raises(BadInput, match="Nothing reads the setting"):
+            check_config(whole("sera", experiment="imagenet/laptop", **{setting: 1}))
+    with pytest.raises(BadInput, match=r"Nothing reads the setting training\.diagnostics_every"):
+        check_config(whole("sera", training__diagnostics_every=1))
+    # Lightning's own are read by Lightning.
+    check_config(whole("sera", trainer__precision="32-true", trainer__deterministic=True))
+
+
+def test_an_unread_setting_is_found_before_a_folder_is_made(tmp_path):
+    config, default = tiny(tmp_path)
+    config["success"]["discuont"] = 0.1
+    with pytest.raises(BadInput, match=r"did you mean success\.discount"):
+        train(config, default)
+    with pytest.raises(BadInput, match=r"did you mean success\.discount"):
+        train_base(config)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("experiment", "override", "said"),
+    [
+        ("maze/laptop", "engine=labels", "engine is for labels, and training is for sequences"),
+        ("maze/laptop", "training=labels",
+         "policies is for sequences, and training is for labels"),
+        ("imagenet/laptop", "engine=shared_prefix",
+         "engine is for sequences, and training is for labels"),
+        ("imagenet/laptop", "policies@policy=maze_transformer",
+         "policies is for sequences, and training is for labels"),
+        ("imagenet/laptop", "training=sequences",
+         "policies is for labels, and training is for sequences"),
+    ],
+)  # fmt: skip
+def test_pieces_for_another_kind_of_response_are_refused(experiment, override, said, tasks, small):
+    # What the experiment sets of the other policy's network is gone with it.
+    sizes = [o for o in small[experiment] if "@policy" not in override or "policy." not in o]
+    config = compose(*sizes, override, experiment=experiment)
+    with pytest.raises(BadInput, match=said) as caught:
+        assemble(config, tasks[experiment])
+    assert "\n" not in str(caught.value)
 
 
 @functools.cache
