@@ -26,9 +26,9 @@ from waterline.training.assemble import (
     build_task,
     check_config,
 )
-from waterline.training.label_stage import LabelStage
+from waterline.training.labels.stage import LabelStage
 from waterline.training.run import train, train_base
-from waterline.training.sequence_stage import SequenceStage
+from waterline.training.sequences.stage import SequenceStage
 
 
 def names(group):
