@@ -38,17 +38,18 @@ IMAGES = (
     "task.train=10", "training.steps=4", "evaluation.every=2", "allocation.n0=8",
     "allocation.n_max=32",
 )  # fmt: skip
+# The method of each run, and overrides; 'base' is supervised training alone.
 CASES = {
-    "maze/base": ("method=base",),
-    "maze/grpo": ("method=grpo",),
-    "maze/maxrl": ("method=maxrl",),
-    "maze/sera": ("method=sera",),
-    "maze/sera_pilot": ("method=sera_pilot", "allocation.m=4"),
-    "maze/pkpo": ("method=pkpo", "advantages.k=4"),
-    "images/maxrl": ("method=maxrl",),
-    "images/sera": ("method=sera",),
-    "images/ce": ("method=ce",),
-    "images/sera-beta": ("method=sera", "success=beta"),
+    "maze/base": ("base",),
+    "maze/grpo": ("grpo",),
+    "maze/maxrl": ("maxrl",),
+    "maze/sera": ("sera",),
+    "maze/sera_pilot": ("sera_pilot", "allocation.m=4"),
+    "maze/pkpo": ("pkpo", "advantages.k=4"),
+    "images/maxrl": ("maxrl",),
+    "images/sera": ("sera",),
+    "images/ce": ("ce",),
+    "images/sera-beta": ("sera", "success=beta"),
 }
 # The gap between two ways to the same number is rounding, and nothing else.
 ROUNDING = ("engine/logp_gap",)
@@ -68,7 +69,6 @@ def write_base() -> None:
 def run_case(name: str, results: Path) -> Path:
     """The folder of a finished run."""
     method, *overrides = CASES[name]
-    method = method.removeprefix("method=")
     if method == "base":
         return train_base(tiny(results, *START)[0]).root
     if name.startswith("maze/"):
