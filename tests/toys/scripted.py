@@ -21,8 +21,8 @@ from waterline.rewards import Judgement
 from waterline.rollouts import Finish, Kind, Rollouts, SamplingParams
 from waterline.success import DiscountedBeta
 from waterline.tasks import Prompt
-from waterline.training.policy_update import PolicyUpdate, UpdateSettings
-from waterline.training.sequences import SequenceCandidates, Sequences
+from waterline.training.sequences.candidates import SequenceCandidates, Sequences
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
 from waterline.training.step import Learned, Pieces, StepRecord, run_step
 
 STOP, CAP = 1, 2

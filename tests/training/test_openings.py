@@ -38,8 +38,8 @@ from waterline.runs import read_metrics
 from waterline.success import Oracle
 from waterline.tasks import Prompt
 from waterline.tasks.images import Images
-from waterline.training.batches import StepImages
-from waterline.training.labels import LabelCandidates
+from waterline.training.labels.batches import StepImages
+from waterline.training.labels.candidates import LabelCandidates
 from waterline.training.run import train
 from waterline.training.step import Learned, Pieces, run_step
 
@@ -353,12 +353,7 @@ def test_image_runs_with_the_toys(tmp_path):
 
 
 def image_run(results, *overrides):
-    config, default = tiny_images(results, PLAIN, *overrides, method="rloo")
-    # Settings of the pieces that those in memory replace.
-    config["task"].pop("seed", None)
-    for name in ("channels", "widths", "blocks"):
-        config["policy"]["model"].pop(name, None)
-    return train(config, default)
+    return train(*tiny_images(results, *PLAIN, *overrides, method="rloo"))
 
 
 @pytest.mark.parametrize("name", ["KeepsNothing", "SamplesNothing"])

@@ -17,7 +17,7 @@ from waterline.allocation import UniformAllocator, WaterlineAllocator
 from waterline.losses import PolicyLoss
 from waterline.runs import RunFolder, read_metrics
 from waterline.success import Oracle
-from waterline.training.policy_update import UpdateSettings
+from waterline.training.sequences.update import UpdateSettings
 
 N0 = 2
 REWARD = [PARTIAL.rewards[" ".join(map(str, r))] for r in RESPONSES]
