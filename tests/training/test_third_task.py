@@ -9,12 +9,13 @@ import runpy
 import sys
 
 import pytest
+import torch
 from hydra.core.global_hydra import GlobalHydra
 
 from training.kills import finish, start, stopped_at
 from training.tiny import ROOT, differences, record
-from waterline.runs import State, read_metrics
-from waterline.runs.folder import RunFolder
+from waterline.runs import RunFolder, State, build, read_metrics
+from waterline.training.assemble import token_level
 
 TOYS = ROOT / "tests" / "toys"
 CONF = ("--config-dir", str(TOYS / "conf"))
@@ -100,6 +101,15 @@ def test_the_commands_of_a_user_with_one_and_two_ranks(tmp_path, experiment):
         for key in ("reward/mean", "eval/pass@1", "loss/value", "grad/norm"):
             if x.get(key) is not None:
                 assert y[key] == pytest.approx(x[key], rel=1e-3, abs=1e-5), key
+
+
+def test_an_advantage_from_outside_is_a_function_or_an_object():
+    rewards, group = torch.tensor([0.0, 1.0, 0.5]).double(), torch.tensor([4, 4, -1])
+    length = torch.tensor([1, 2, 1])
+    worst = token_level(build({"_target_": "toys.advantages.above_worst"}))
+    assert worst(rewards, group, length, {}).tolist() == [0, 1, 1, 0]
+    discounted = token_level(build({"_target_": "toys.advantages.Discounted", "gamma": 0.5}))
+    assert discounted(rewards, group, length, {}).tolist() == [-1, 0.5, 1, 0]
 
 
 # The page that describes it.
