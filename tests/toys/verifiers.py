@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterline.rewards import Judgement, LabelVerifier, MazeVerifier, Verdict
+from waterline.rewards import Judgement, LabelVerifier, MazeVerifier, Verdict, judgement
 
 
 class HalfForAWalk:
@@ -31,3 +31,12 @@ class NearLabel:
         found = LabelVerifier()(answers, responses, complete)
         distance = np.abs(np.asarray(answers) - np.asarray(responses))
         return Judgement(found.success, 1.0 / (1.0 + distance), found.verdict)
+
+
+class EvenLength:
+    """A response of an even number of words succeeds: about half of them, whatever they say."""
+
+    def __call__(
+        self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]
+    ) -> Judgement:
+        return judgement(["wrong" if len(r.split()) % 2 else "correct" for r in responses])

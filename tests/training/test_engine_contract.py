@@ -18,8 +18,9 @@ from waterline.runs import State, build, read_metrics
 from waterline.training.assemble import build_policy
 from waterline.training.run import train
 
-# Steps large enough that weights of the step before give other samples.
-RUN = ("training.steps=5", "evaluation.every=2", "evaluation.n=16", "training.optimizer.lr=1e-2")
+# Every step has a signal and is large enough that the weights before it give other samples.
+RUN = ("training.steps=5", "evaluation.every=2", "evaluation.n=16", "training.optimizer.lr=1e-2",
+       "rewards._target_=toys.verifiers.EvenLength")  # fmt: skip
 PROCESS = ("engine._target_=toys.process_engine.ProcessEngine", "+engine.model=${policy.model}")
 # Syncs in order: the evaluation of step 0, steps 1 and 2, evaluation, steps 3 and 4, evaluation,
 # step 5, evaluation.

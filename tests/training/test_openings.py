@@ -27,14 +27,14 @@ from toys.scripted import (
     token_logp,
 )
 from toys.verifiers import NearLabel
-from training.kills import stopped_at
+from training.kills import finish, start, stopped_at
 from training.tiny import differences, record, timeless, tiny
-from training.tiny_images import PLAIN, allocations, tiny_images
+from training.tiny_images import PLAIN, TINY_IMAGES, allocations, tiny_images
 from waterline.advantages import PerResponse, rloo
 from waterline.allocation import RoundsAllocator, UniformAllocator
 from waterline.losses import PolicyLoss
 from waterline.rollouts import Labels, Ranks
-from waterline.runs import read_metrics
+from waterline.runs import RunFolder, read_metrics
 from waterline.success import Oracle
 from waterline.tasks import Prompt
 from waterline.tasks.images import Images
@@ -414,3 +414,24 @@ def test_fractional_rewards_are_refused_by_an_advantage_for_right_and_wrong():
         step(PROMPTS[:1])
     Step(UniformAllocator(), PerResponse(maxrl), {A: (RIGHT, SHORT)},
          verifier=RIGHT_OR_WRONG)(PROMPTS[:1])  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["DynamicSampling", "TwoOfEach"])
+def test_two_ranks_ask_for_and_keep_what_one_does(tmp_path, name):
+    # Odd batches, so that a rank has more images than the other, and may get none of the new ones.
+    settings = ("experiment=imagenet/laptop", "method=rloo", *TINY_IMAGES, *PLAIN,
+                f"allocation._target_=toys.allocators.{name}", "task.train=11",
+                "training.batch=5", "training.steps=6")  # fmt: skip
+    runs = []
+    for devices in (1, 2):
+        results = tmp_path / str(devices)
+        finish(start(results, (*settings, f"trainer.devices={devices}")))
+        runs.append(RunFolder(next(results.rglob("config.yaml")).parent))
+    one, two = (allocations(folder.root) for folder in runs)
+    columns = ["step", "prompt", "n"]
+    pd.testing.assert_frame_equal(one[columns], two[columns])
+    for x, y in zip(*(read_metrics(folder.metrics) for folder in runs), strict=True):
+        for key in ("loss/value", "grad/norm", "reward/mean"):
+            if x.get(key) is not None:
+                assert y[key] == pytest.approx(x[key], rel=1e-4, abs=1e-6), key
