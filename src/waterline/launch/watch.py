@@ -72,7 +72,8 @@ def say(console: Console, line: str) -> None:
 class Watch:
     """Follows runs by name, until the ``with`` block ends: live on a terminal, else line by line.
 
-    A line is printed when a job starts, ends or fails. That a job has ended is what its launcher
+    A line is printed when a job starts, ends or fails, and without a terminal for each quarter of
+    its way. That a job has ended is what its launcher
     reports with :meth:`ended`; without it, what the run folder says.
     """
 
@@ -84,6 +85,7 @@ class Watch:
         self.seen: dict[str, Progress] = {}
         self._ended: dict[str, bool] = {}
         self._firsts: dict[str, tuple[float, int]] = {}
+        self._quarters: dict[str, int] = {}
         self._over, self._lock = threading.Event(), threading.Lock()
         self._live: Live | None = None
 
@@ -137,9 +139,13 @@ class Watch:
                 continue
             if name not in self.seen:
                 self._firsts[name] = time.monotonic(), found.step
+                self._quarters[name] = _quarter(found)
                 if not self._live:
                     self.say(f"  started at step {found.step}/{found.of}: {name}")
             self.seen[name] = found
+            if not self._live and _quarter(found) > self._quarters[name]:
+                self._quarters[name] = _quarter(found)
+                self.say(f"  {self._line(name)}")
         if self._live:
             self._live.update(self.table(), refresh=True)
 
@@ -159,6 +165,14 @@ class Watch:
                 )  # fmt: skip
         return table
 
+    def _line(self, name: str) -> str:
+        seen = self.seen[name]
+        parts = [f"step {seen.step}/{seen.of}"]
+        for word, metric in (("reward", "reward/mean"), ("mixed", "groups/mixed_of_batch")):
+            parts += [f"{word} {value}"] if (value := _number(seen.row.get(metric))) else []
+        parts += [f"{left} left"] if (left := self._left(name)) else []
+        return f"{', '.join(parts)}: {name}"
+
     def _left(self, name: str) -> str:
         began, first = self._firsts[name]
         seen = self.seen[name]
@@ -166,6 +180,10 @@ class Watch:
             return ""
         seconds = (time.monotonic() - began) * (seen.of - seen.step) / (seen.step - first)
         return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+
+
+def _quarter(seen: Progress) -> int:
+    return 4 * seen.step // max(seen.of, 1)
 
 
 def _number(value: Any) -> str:
