@@ -52,7 +52,8 @@ WITH_NUMPY = """
 import numpy as np
 from waterline.allocation import UniformAllocator, WaterlineAllocator, fidelity, mixed_probability
 from waterline.evaluation import best_at_k_bootstrap, paired_bootstrap, pass_at_k
-from waterline.success import DiscountedBeta
+from waterline.success import DiscountedBeta, Oracle
+from waterline.allocation import Outcomes, PilotWaterlineAllocator, Request
 
 history = DiscountedBeta(alpha=0.5, beta=0.5, discount=0.75)
 ids = np.array([7, -3, 10**12, 0])
@@ -63,6 +64,11 @@ assert known.all() and (np.diff(p) > 0).all()
 plan = WaterlineAllocator(n_min=2, n_max=64, u0=0.05).plan(p, known=known, n0=16)
 assert plan.counts.sum() == 64 == len(plan.index) and not plan.uniform
 assert UniformAllocator().plan(p, n0=16).counts.tolist() == [16] * 4
+p, known = Oracle().estimate(ids, exact=p)
+request = Request(p=p, known=known, n0=8, past_trials=history.past(ids)[0], progress=0.5)
+pilot = PilotWaterlineAllocator(m=4, n_max=16, u0=0.0)
+trials = pilot.start(request).counts
+assert pilot.next(Outcomes(trials, np.array([0, 1, 2, 4]), request=request)).totals.sum() == 32
 assert fidelity(0.5, 2) == 0.5 and mixed_probability(0.5, 2) == 0.5
 assert abs(pass_at_k(4, 2, 1) - 0.5) < 1e-12
 assert 0 < np.mean(best_at_k_bootstrap(np.array([8, 8]), np.array([1, 4]), 4)) < 1
@@ -81,18 +87,24 @@ class Forbid:
 
 sys.meta_path.insert(0, Forbid())
 from waterline.advantages import dr_grpo, grpo, maxrl, pkpo, rloo
-from waterline.losses import policy_loss
+from waterline.advantages import PerResponse
+from waterline.losses import CrossEntropy, PolicyLoss, class_loss, policy_loss
 
 rewards = torch.tensor([1.0, 0.0, 0.0, 1.0, 1.0])
 group = torch.tensor([5, 5, 5, -2, -2])
 for advantage in (maxrl, grpo, dr_grpo, rloo):
     values = advantage(rewards, group)
     assert values.shape == (5,) and values[3:].abs().max() < 1e-6 < values[0]
+length = torch.tensor([3, 1, 2, 1, 1])
+assert PerResponse(maxrl)(rewards, group, length, {}).shape == (8,)
 logp = torch.full((5, 3), -1.0, requires_grad=True)
 loss = policy_loss(
     logp=logp, old_logp=logp.detach(), advantage=maxrl(rewards, group), weight=torch.ones(5),
     mask=torch.ones(5, 3, dtype=torch.bool),
 )
+log_probs = torch.full((2, 4), 0.25, dtype=torch.float64).log()
+exact = class_loss(log_probs, CrossEntropy.weights(torch.tensor([1, 3]), 4), 2.0)
+assert abs(exact.exp() - 4) < 1e-12
 """
 
 

@@ -22,7 +22,7 @@ LINE = [
     "training",
     "reporting",
 ]
-# Beside the line, and what each pure room may use besides the standard library and itself.
+# Next to the line, and what each pure room may use besides the standard library and itself.
 RUNS = "runs"
 # Starts and watches jobs: it may use every room, and no room may use it.
 LAUNCH = "launch"
@@ -93,6 +93,32 @@ def test_a_room_imports_only_what_it_may(room):
         for violation in violations(path.read_text(), room, dotted(path))
     ]
     assert wrong == []
+
+
+def closure(start: str, by_module: dict[str, Path]) -> set[str]:
+    """The modules of this project that ``start`` imports, and those that they import."""
+    waiting, seen = [start], set()
+    while waiting:
+        module = waiting.pop()
+        seen.add(module)
+        for found in imports(by_module[module].read_text(), module):
+            name = found if found in by_module else f"{found}.__init__"
+            if name in by_module and name not in seen:
+                waiting.append(name)
+    return seen
+
+
+def test_the_step_knows_no_kind_of_response():
+    """Its own imports are protocols, and no way leads back to it or to another stage."""
+    by_module = {dotted(path): path for room in [*LINE, RUNS] for path in modules(room)}
+    step = "waterline.training.step"
+    own = {found.split(".")[1] for found in imports(by_module[step].read_text(), step)
+           if found.startswith("waterline.")}  # fmt: skip
+    assert own == {"success", "allocation", "advantages", "rewards"}
+    seen = closure(step, by_module)
+    assert [module for module in seen if module.startswith("waterline.training.")] == [step]
+    # A verifier may read the task's language; tables, policies and losses are behind `learn`.
+    assert {module.split(".")[1] for module in seen} == {*own, "training", "tasks"}
 
 
 def defines(path: Path, name: str) -> bool:

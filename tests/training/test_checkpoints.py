@@ -64,10 +64,9 @@ kept.save(kept.last, {"done": 4, "policy": {"w": torch.ones(big), "b": torch.zer
 
 
 def test_a_kill_in_the_middle_leaves_the_old_file(checkpoints):
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(checkpoints.folder), str(BIG)], text=True, capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-c", KILLED, str(checkpoints.folder), str(BIG)]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, text=True, capture_output=True, env=env, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     (size,) = json.loads(done.stdout)
     assert size >= 4 * BIG * 0.9, "half of it is on the disk by then, not in memory"
