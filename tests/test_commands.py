@@ -18,9 +18,9 @@ from training.tiny_images import TINY_IMAGES, run_images
 from waterline.reporting import METRICS
 from waterline.rollouts import Finish, Kind
 from waterline.runs import BadInput, State, read_metrics
-from waterline.training import update as update_module
 from waterline.training.evaluate_run import evaluate_run
 from waterline.training.run import train, train_base
+from waterline.training.sequences import update as update_module
 
 RUN = ("experiment=maze/laptop", "method=sera", *TINY)
 ON_MAZES = ("experiment=maze/laptop", *TINY)

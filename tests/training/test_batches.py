@@ -5,7 +5,8 @@ import pytest
 
 from training.tiny_images import TinyTask
 from waterline.runs import BadInput
-from waterline.training.batches import StepBatches, further_rows, rows_at
+from waterline.training.batches import further_rows, rows_at
+from waterline.training.labels.batches import StepBatches
 
 IDS = np.array([70, -3, 2**62, 41, 0, 8, -(2**63), 5])
 
