@@ -14,6 +14,8 @@ from waterline.rewards import Judgement, LabelVerifier, MazeVerifier, Verdict, j
 class HalfForAWalk:
     """A maze is solved as ever; a well-formed walk that does not get there has reward 0.5."""
 
+    fractional = True
+
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]
     ) -> Judgement:
@@ -24,6 +26,8 @@ class HalfForAWalk:
 
 class NearLabel:
     """A label is right or wrong as ever; reward 1/(1 + distance) to the right one."""
+
+    fractional = True
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

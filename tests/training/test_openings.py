@@ -34,7 +34,7 @@ from waterline.advantages import PerResponse, rloo
 from waterline.allocation import RoundsAllocator, UniformAllocator
 from waterline.losses import PolicyLoss
 from waterline.rollouts import Labels, Ranks
-from waterline.runs import RunFolder, read_metrics
+from waterline.runs import BadInput, RunFolder, read_metrics
 from waterline.success import Oracle
 from waterline.tasks import Prompt
 from waterline.tasks.images import Images
@@ -414,6 +414,13 @@ def test_fractional_rewards_are_refused_by_an_advantage_for_right_and_wrong():
         step(PROMPTS[:1])
     Step(UniformAllocator(), PerResponse(maxrl), {A: (RIGHT, SHORT)},
          verifier=RIGHT_OR_WRONG)(PROMPTS[:1])  # fmt: skip
+
+
+def test_fractional_rewards_are_refused_before_the_base_is_trained(tmp_path):
+    config, default = tiny(tmp_path, "rewards._target_=toys.verifiers.HalfForAWalk", method="maxrl")
+    with pytest.raises(BadInput, match="defined for rewards 0 and 1 only"):
+        train(config, default)
+    assert not list(tmp_path.rglob("metrics.jsonl"))
 
 
 @pytest.mark.slow

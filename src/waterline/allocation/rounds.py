@@ -18,6 +18,7 @@ class Request:
     Attributes:
         p: (B,) float64 success estimates.
         known: (B,) bool, which prompts have an estimate.
+        ids: (B,) int64 persistent prompt ids, for an allocator that remembers prompts.
         n0: mean rollouts per prompt; the budget is M = B·n0.
         budget: M itself, in place of B·n0.
         lower: (B,) lower bounds of the counts of active prompts.
@@ -34,6 +35,7 @@ class Request:
     past_trials: NDArray[np.float64] | None = None
     past_successes: NDArray[np.float64] | None = None
     progress: float = 0.0
+    ids: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,8 @@ class Allocator(Protocol):
         """Which of the R sampled responses are learned from: (R,) bool, or None for all.
 
         Called once after the last round. `row` (R,) is the prompt of each response. Advantages and
-        the success history have read all of them; losses and denominators see those kept.
+        the success history have read all of them; losses and denominators see those kept. With
+        labels each rank passes its own responses, whole groups: decide group by group.
         """
         ...
 

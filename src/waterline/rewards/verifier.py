@@ -49,7 +49,11 @@ class Judgement:
 
 
 class Verifier(Protocol):
-    """Judges responses; one that is in ``conf/rewards/`` can be chosen as ``rewards=<name>``."""
+    """Judges responses; one that is in ``conf/rewards/`` can be chosen as ``rewards=<name>``.
+
+    A verifier whose rewards may differ from 0 and 1 has a class attribute ``fractional = True``, so
+    that an advantage that is not defined for them is refused before anything is trained.
+    """
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

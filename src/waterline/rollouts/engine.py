@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import Tensor
 
@@ -34,6 +34,9 @@ class Capabilities:
 
 class Engine(Protocol):
     """Fills rollout tables with sampled responses."""
+
+    responses: ClassVar[str]
+    """The kind of responses: 'sequences'."""
 
     @property
     def capabilities(self) -> Capabilities: ...

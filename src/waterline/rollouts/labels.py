@@ -37,6 +37,9 @@ class LabelSampler:
 
     responses: ClassVar[str] = "labels"
 
+    def close(self) -> None:
+        """Nothing is held between calls."""
+
     def sample(
         self, probability: NDArray[np.float64], ids: Ints, counts: Ints, first: Ints, key: int
     ) -> Labels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -21,6 +22,8 @@ class RankedEngine:
     Args:
         engine: this rank's. ranks: those that share the work.
     """
+
+    responses: ClassVar[str] = "sequences"
 
     def __init__(self, engine: Engine, ranks: Ranks) -> None:
         self.engine, self.ranks = engine, ranks

@@ -6,6 +6,7 @@ import inspect
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,9 @@ def build_task(config: Config) -> Any:
 def build_policy(config: Config, weights: str | Path | None = None) -> Any:
     """The policy's network, with the weights of a checkpoint when one is named."""
     with as_bad_input():
-        policy = build(config["policy"])()
+        piece = build(config["policy"])
+        # A function comes as a call that is still to be made; an instance of a class as it is.
+        policy = piece() if isinstance(piece, partial) else piece
     if weights is not None:
         load_weights(policy, weights)
     return policy
@@ -107,12 +110,15 @@ def build_pieces(config: Config, task: Any, policy: Any) -> Pieces:
         )
     if allocator.reads_budget:
         _check_rollouts(config, allocator)
-    advantage = build(config["advantages"])
+    advantage, verifier = build(config["advantages"]), build_verifier(config)
+    if getattr(verifier, "fractional", False) and isinstance(advantage, partial):
+        with as_bad_input():  # an advantage that is defined for 0 and 1 alone says so
+            advantage(torch.tensor([0.5, 0.0]), torch.zeros(2, dtype=torch.int64))
     return Pieces(
         success=success,
         allocator=allocator,
         engine=build(config["engine"], policy=policy),
-        verifier=build_verifier(config),
+        verifier=verifier,
         advantage=token_level(advantage),
         loss=loss,
         n0=config["allocation"]["n0"],
@@ -156,10 +162,10 @@ def assemble(config: Config, task: Any) -> Assembled:
     stage_type: Any = locate(str(config["training"]["_target_"]))
     engine: Any = locate(str(config["engine"]["_target_"]))
     for group, kind in (("policies", policy), ("engine", engine)):
-        if kind.responses != stage_type.responses:
+        if getattr(kind, "responses", None) != stage_type.responses:
             raise BadInput(
-                f"The piece chosen for {group} is for {kind.responses}, and training is for "
-                f"{stage_type.responses}: leave both groups to the experiment."
+                f"The piece chosen for {group} is not for {stage_type.responses}, which this "
+                "training needs: leave both groups to the experiment."
             )
     pieces = build_pieces(config, task, policy)
     evaluation = build_evaluation(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def evaluate_run(
         verifier=build_verifier(config), ranks=Ranks(), seed=config["seed"], version=step,
         workers=config["trainer"]["workers"],
     )  # fmt: skip
-    with folder, as_bad_input():
+    with folder, as_bad_input(), closing(subject.engine):
         evaluation.measure(
             subject, split, step, folder.eval,
             progress=lambda done, of: log.info("%s: %d of %d prompts", split, done, of),

@@ -59,6 +59,9 @@ class ReinforcementStage(Stage):
         """Changes the policy; see :func:`run_step`."""
         raise RuntimeError(f"{type(self).__name__} does not learn.")
 
+    def close(self) -> None:
+        self.pieces.engine.close()
+
     def subject(self) -> Subject:
         """What an evaluation measures."""
         return Subject(

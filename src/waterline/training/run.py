@@ -132,8 +132,11 @@ def _run(
             log_every=settings["log_every"],
             writes=first,
         )
-        fit(config["trainer"], stage, keeper)
-        keeper.close()
+        try:
+            fit(config["trainer"], stage, keeper)
+        finally:
+            keeper.close()
+            stage.close()
     stage.ranks.wait()  # the other ranks read what rank 0 has written
     return folder
 

@@ -73,6 +73,9 @@ class Stage(pl.LightningModule):
         """How many steps had no signal so far, when the last one had none; else None."""
         return None
 
+    def close(self) -> None:
+        """Gives back what the stage holds besides memory; called once, however the run ended."""
+
     def observe_gradient(self) -> None:
         """Called when the gradient of a step is whole, before it is clipped."""
 

@@ -198,5 +198,5 @@ def _request(pieces: Pieces, candidates: Candidates, progress: float) -> Request
     trials, successes = pieces.success.past(candidates.ids) or (None, None)
     return Request(
         p=p, known=known, n0=pieces.n0, past_trials=trials, past_successes=successes,
-        progress=progress,
+        progress=progress, ids=candidates.ids,
     )  # fmt: skip

@@ -107,7 +107,9 @@ class LabelStage(ReinforcementStage):
         return replace(super().subject(), workers=self.workers)
 
     def _further(self, step: int, k: int, taken: Ints) -> tuple[StepImages, Tensor]:
-        new = self.batches.further(step, taken.tolist(), k)
+        # Images that cannot be read are no candidates, but they were taken all the same.
+        lost = {*self.loaded.ids.tolist(), *self.unreadable}
+        new = self.batches.further(step, [*taken.tolist(), *lost], k)
         return new, self._read(new)[0]
 
     def _read(self, step: StepImages) -> tuple[Tensor, int]:
