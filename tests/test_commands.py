@@ -16,7 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 from training.tiny import ROOT, TINY, compose, record, tiny
 from training.tiny_images import TINY_IMAGES, run_images
 from waterline.reporting import METRICS
-from waterline.rollouts import Finish, Kind
+from waterline.rollouts import EngineError, Finish, Kind
 from waterline.runs import BadInput, State, read_metrics
 from waterline.training.evaluate_run import evaluate_run
 from waterline.training.run import train, train_base
@@ -110,12 +110,12 @@ NEEDS_LIKELIHOOD = "method=ce and success=oracle need a likelihood"
         ((*ON_IMAGES, "method=sera", "losses.kl_coef=1e-3"), "kl_coef is 0.001"),
         ((*ON_IMAGES, "method=sera", "losses.entropy_coef=1e-3"), "entropy_coef"),
         ((*ON_IMAGES, "method=sera", "engine=shared_prefix"), "engine|Engine"),
-        ((*ON_IMAGES, "method=sera", "stage=base"), "has no demonstrations to start from"),
+        ((*ON_IMAGES, "method=sera", "stage=base"), "has no supervised start"),
         ((*ON_IMAGES, "method=sera", "trainer.workers=-1"), "trainer.workers=-1: must be a whole"),
         ((*ON_IMAGES, "method=sera", "training.batch=0"), "training.batch=0: must be a whole"),
         ((*ON_IMAGES, "method=sera", "training.steps=0"), "training.steps=0: must be a whole"),
         ((*ON_IMAGES, "method=sera", "training.diagnostics_every=-1"), "diagnostics_every=-1"),
-        ((*ON_IMAGES, "method=sera", "evaluation.split=dve"), "no images in the split 'dve'"),
+        ((*ON_IMAGES, "method=sera", "evaluation.split=dve"), "no prompts in the split 'dve'"),
         ((*ON_IMAGES, "method=sera", "evaluation.ks=[0]"), r"evaluation.ks=\[0\]: must be"),
         ((*ON_IMAGES, "method=sera", "evaluation.every=-1"), "evaluation.every=-1: must be"),
         ((*ON_IMAGES, "method=sera", "allocation.n_max=3"), "n_max=3 times 4 prompts"),
@@ -125,16 +125,18 @@ NEEDS_LIKELIHOOD = "method=ce and success=oracle need a likelihood"
         ((*ON_IMAGES, "method=sera", "training.optimizer.algorithm=lamb"), "'lamb': choose adamw"),
         ((*ON_IMAGES, "method=sera", "base.path=/nowhere.pt"), "/nowhere.pt is missing"),
         ((*ON_IMAGES, "method=sera", "policy.model.classes=9"), r"shape \(9,\) for 4 classes"),
-        ((*ON_IMAGES[:-1], "method=ce", "policies@policy=maze_transformer"), "no image classifier"),
+        (("experiment=imagenet/laptop", "method=ce", "policies@policy=maze_transformer"),
+         "policies is not for labels"),
         (("experiment=imagenet/paper", "method=ce", "trainer=cpu", "task.root=/nowhere"),
          "no folder /nowhere"),
         ((*ON_MAZES, "method=ce"), NEEDS_LIKELIHOOD),
         ((*ON_MAZES, "method=sera", "success=oracle"), NEEDS_LIKELIHOOD),
         ((*ON_MAZES, "method=sera", "losses=cross_entropy"), NEEDS_LIKELIHOOD),
-        ((*ON_MAZES, "method=sera", "allocation=none"), NEEDS_LIKELIHOOD),
-        ((*ON_MAZES, "method=sera", "engine=labels"), "engine=labels are for images"),
-        ((*ON_MAZES, "method=sera", "training=images"), "training=images and"),
-        ((*ON_MAZES, "method=sera", "tasks@task=glyphs", "~task.size"), "GlyphsTask|Engine"),
+        ((*ON_MAZES, "method=sera", "allocation=none"), NO_PARTNER),
+        ((*ON_MAZES, "method=sera", "engine=labels"), "engine is not for sequences"),
+        ((*ON_MAZES, "method=sera", "training=labels"), "policies is not for labels"),
+        ((*ON_MAZES, "method=sera", "tasks@task=glyphs", "~task.size"),
+         "Nothing reads the setting task.sft"),
     ],
 )  # fmt: skip
 def test_wrong_combinations_of_images_and_mazes_are_refused(command, tmp_path, arguments, said):
@@ -291,11 +293,16 @@ def test_a_run_on_images_through_the_commands(command, tmp_path):
 class EmptyEngine:
     """An engine with a fault: its responses have no token, not even the stop token."""
 
+    responses = "sequences"
+
     def __init__(self, policy):
         self.policy = policy
 
     def sync(self, named_tensors, version):
         self.version = version
+
+    def close(self):
+        pass
 
     def extend(self, rollouts, at_nodes, counts, params):
         parent = at_nodes.repeat(counts)
@@ -310,8 +317,9 @@ def test_a_response_without_a_token_is_refused(run, tmp_path):
     sys.modules.setdefault("empty_engine", sys.modules[__name__])
     base = base_of(run) / "checkpoints" / "final.pt"
     configs = tiny(tmp_path, f"base.path={base}", "evaluation.every=0",
-                   "engine._target_=empty_engine.EmptyEngine")  # fmt: skip
-    with pytest.raises(BadInput, match=r"has no token.*stop token") as caught:
+                   "engine._target_=empty_engine.EmptyEngine", "~engine.max_rows",
+                   "~engine.max_prefill_tokens")  # fmt: skip
+    with pytest.raises(EngineError, match=r"without a token.*stop token") as caught:
         train(*configs)
     assert "\n" not in str(caught.value)
 
@@ -333,7 +341,8 @@ def test_a_loss_that_is_no_number_stops_the_run_and_saves_the_batch(
     saved = torch.load(file, weights_only=True)
     start = torch.load(base, weights_only=True)["policy"]
     assert all(saved["policy"][name].equal(tensor) for name, tensor in start.items())
-    assert len(saved["advantage"]) == len(saved["weight"]) == len(saved["node"]) == 64
+    assert len(saved["weight"]) == len(saved["node"]) == len(saved["length"]) == 64
+    assert len(saved["advantage"]) == saved["length"].sum()
     assert saved["rollouts"]["tokens"].numel() > 0
     status = json.loads(next(tmp_path.rglob("sera/*/*/status.json")).read_text())
     assert status["state"] == "failed"

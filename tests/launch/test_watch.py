@@ -60,6 +60,7 @@ def test_lines_when_a_job_starts_ends_and_fails(tmp_path):
     ]  # fmt: skip
     assert lines[3:] == [
         "  1/3 FAILED (error: no such maze) at 0.0 min: one",
+        "  step 200/200, reward 0.250, mixed 0.500: two",
         "  2/3 done at 0.0 min: two",
     ]
 

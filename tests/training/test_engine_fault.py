@@ -34,7 +34,7 @@ def test_a_fault_ends_a_run_with_one_line_and_status_1(
         with pytest.raises(SystemExit) as ended, sentence_errors():
             train(*configs)
     assert ended.value.code == 1, "and not 2, which is bad input"
-    errors = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert errors == ["error: The engine has died: start the same command again."]
     (config,) = (tmp_path / "failed").rglob("config.yaml")
     folder = RunFolder(config.parent)

@@ -91,6 +91,7 @@ class _Batch:
             "rollouts": {name: torch.from_numpy(a) for name, a in (rollouts | columns).items()},
             "verdict": verdict,
             "node": torch.from_numpy(self.found.node),
+            "length": torch.from_numpy(self.found.length),
             "advantage": self.advantage,
             "weight": self.weight,
         }
