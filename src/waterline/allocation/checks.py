@@ -67,7 +67,7 @@ def lower_bounds(lower: ArrayLike | None, batch: int, n_min: int) -> NDArray[np.
     return np.maximum(_per_prompt("lower", lower, batch, np.integer).astype(np.int64), n_min)
 
 
-def _per_prompt(name: str, values: ArrayLike, batch: int, kind: type[np.generic]) -> NDArray[Any]:
+def _per_prompt(name: str, values: ArrayLike, batch: int, kind: type[Any]) -> NDArray[Any]:
     array = np.asarray(values)
     if array.shape != (batch,) or not np.issubdtype(array.dtype, kind):
         raise ValueError(

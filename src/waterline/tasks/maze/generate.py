@@ -83,7 +83,7 @@ def require_that_many_exist(size: int, counts: Mapping[str, int]) -> None:
     if total > exist:
         asked = ", ".join(f"{split} {count}" for split, count in counts.items())
         raise ValueError(
-            f"{total} distinct mazes are asked for ({asked}), but only {exist} exist of size"
+            f"{total} distinct mazes are asked for ({asked}), but only {exist:.0f} exist of size"
             f" {size}×{size}; ask for fewer or take a larger size."
         )
 
