@@ -64,11 +64,11 @@ def train(config: Config, default: Config) -> RunFolder:
         folder.check_identity(identity(config))
         return folder
     task = build_task(config)
-    run = assemble(config, task)
+    stage, evaluation = assemble(config, task)
     # Everything was built and checked before hours go into the base.
     if (base := _base_weights(config, task)) is not None:
-        run.stage.start_from(base)
-    return _run(config, config, folder, run.stage, config["training"], run.evaluation)
+        stage.start_from(base)
+    return _run(config, config, folder, stage, config["training"], evaluation)
 
 
 def _base_weights(config: Config, task: Any) -> Path | None:
