@@ -73,12 +73,10 @@ class PilotWaterlineAllocator(Allocator):
         if trials.shape != (batch,) or successes.shape != (batch,) or (trials != self.m).any():
             raise ValueError(
                 f"the pilot asked for {self.m} responses of each of {batch} prompts, but its "
-                "outcomes hold something else; pass the (B,) trials and successes of that round."
+                "outcomes hold something else; pass those of that round."
             )
         if (successes < 0).any() or (successes > trials).any():
-            raise ValueError(
-                f"the pilot's successes must lie between 0 and {self.m}; count each response once."
-            )
+            raise ValueError(f"the pilot's successes must lie between 0 and {self.m} a prompt.")
         self._open = None
         p = np.clip(successes / self.m, 1 / 16, 15 / 16)
         totals, active, level = prefix_search(p, budget, lower, self.n_max, self.u0, paid=self.m)

@@ -1,7 +1,5 @@
 """Any Hugging Face causal language model as a policy that computes a shared prefix once."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

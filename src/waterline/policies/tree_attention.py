@@ -4,8 +4,6 @@ The model's own modules compute queries, keys and values for the tokens of a pac
 (1, heads, L, d); the object passed to the model as ``tree=`` decides what they attend to.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any

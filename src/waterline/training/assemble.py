@@ -1,7 +1,5 @@
 """From a resolved configuration to the objects of a run, checked before anything is trained."""
 
-from __future__ import annotations
-
 import inspect
 import random
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What can be found wrong in the numbers of a configuration before anything is built."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

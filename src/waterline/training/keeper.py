@@ -1,7 +1,5 @@
 """Keeps a run: metrics, allocations, evaluations, checkpoints, in an order that survives kills."""
 
-from __future__ import annotations
-
 import logging
 import re
 from typing import Any

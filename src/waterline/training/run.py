@@ -1,7 +1,5 @@
 """A whole run: found or made in its folder, continued where it stands, finished once."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator, Mapping

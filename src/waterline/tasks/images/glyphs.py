@@ -1,7 +1,5 @@
 """Characters in font faces: image classification without a download."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -70,9 +70,8 @@ def _labels(table: "Dataset", name: str, classes: int) -> NDArray[np.int64]:
         )
     unused = np.flatnonzero(np.bincount(labels, minlength=classes) == 0)
     if len(unused):
-        raise ValueError(
-            f"{name} has no image of class {some(unused.tolist())}; complete it or set task.classes."
-        )
+        gaps = some(unused.tolist())
+        raise ValueError(f"{name} has no image of class {gaps}; complete it or set task.classes.")
     return np.ascontiguousarray(labels)
 
 

@@ -1,7 +1,5 @@
 """What the rest of the line asks of an image classification task."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable

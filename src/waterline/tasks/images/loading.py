@@ -1,7 +1,5 @@
 """Images of a split in batches, by worker processes."""
 
-from __future__ import annotations
-
 import torch
 from torch.utils.data import DataLoader, Dataset
 
