@@ -120,16 +120,7 @@ def _run(
         run_id = identity(read)
         page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
         mirror.start(folder.root, page, config)
-        keeper = RunKeeper(
-            folder,
-            mirror,
-            checkpoint_every=settings["checkpoint_every"],
-            evaluation=evaluation,
-            split=config["evaluation"]["split"],
-            evaluate_every=config["evaluation"]["every"] if evaluation else 0,
-            log_every=settings["log_every"],
-            writes=first,
-        )
+        keeper = RunKeeper(folder, mirror, settings, evaluation, config["evaluation"], first)
         fit(config["trainer"], stage, keeper)
         keeper.close()
     stage.ranks.wait()  # the other ranks read what rank 0 has written
