@@ -45,8 +45,8 @@ def check_group_size(advantages: Config, n0: int) -> None:
             f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
             f"advantages.k to at most {n0}, or raise allocation.n0."
         )
-    alone = build(advantages)(torch.ones(1), torch.zeros(1, dtype=torch.int64)) if n0 < 2 else None
-    if alone is not None and not alone.any():
+    alone = torch.ones(1), torch.zeros(1, dtype=torch.int64)  # the reward and id of one response
+    if n0 < 2 and not build(advantages)(*alone).any():
         raise BadInput(
             f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
         )

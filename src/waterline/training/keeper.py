@@ -28,8 +28,8 @@ class RunKeeper(pl.Callback):
         folder: of the run, locked by this process.
         every: the stage's settings: ``checkpoint_every`` and ``log_every``, in steps.
         evaluation: how the policy is evaluated; None for never.
-        due: that of the configuration: ``split``, and steps ``every`` which evaluations, which also
-            keep the policy's weights, come; 0 for the last alone.
+        due: where and when: the ``split``, and ``every`` how many steps; 0 for the last alone. An
+            evaluation also keeps the policy's weights.
         writes: whether this process is rank 0.
     """
 

@@ -42,11 +42,10 @@ class TableFiles:
 
     def read(self, row: int) -> bytes:
         """The bytes of the file of this row, unchecked."""
-        image: dict[str, Any] | None = self.images[row]["image"]
-        if image is None or (image["bytes"] is None and image["path"] is None):
+        image: dict[str, Any] = self.images[row]["image"] or {}
+        if (data := image.get("bytes")) is None and image.get("path") is None:
             raise ValueError("the row holds no image")
-        data: bytes | None = image["bytes"]
-        return Path(image["path"]).read_bytes() if data is None else data
+        return Path(image["path"]).read_bytes() if data is None else bytes(data)
 
     def name(self, row: int) -> str:
         """The data set, split and row."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,6 @@ class ImageSplit(Protocol):
         """
 
 
-@runtime_checkable
 class ImageTask(Protocol):
     """A classifier's data: each image is a prompt, a response is one class label.
 
