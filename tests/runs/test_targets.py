@@ -45,7 +45,7 @@ def test_a_function_becomes_a_partial():
     [
         ({"n_max": 3}, "has none"),
         (piece("Level", n_max=1), "n_max is 1: raise it to 2 or more"),
-        (piece("Levl"), "'Levl'; check its spelling"),
+        (piece("Levl"), r"'Levl'\); check its spelling"),
         ({"_target_": "runs.piecs.Level"}, "cannot be imported"),
         ({"_target_": "Level"}, "no dotted name"),
         (piece("NOT_CALLABLE"), "neither a class nor a function"),

@@ -152,7 +152,7 @@ def test_bad_parameters(p):
 
 
 def test_bad_state():
-    with pytest.raises(ValueError, match="lacks alpha, beta"):
+    with pytest.raises(ValueError, match="has no alpha, beta"):
         DiscountedBeta().load_state_dict({})
 
 

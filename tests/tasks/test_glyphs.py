@@ -171,7 +171,7 @@ def test_rows_that_do_not_exist() -> None:
     ("settings", "message"),
     [
         ({"classes": 1001}, r"classes=1001.*a whole number from 2 to 1000"),
-        ({"classes": 1}, r"classes=1,"),
+        ({"classes": 1}, r"classes=1:"),
         ({"size": 7}, r"size=7.*from 8 to 256"),
         ({"size": 257}, r"size=257"),
         ({"train": -1}, r"train=-1"),

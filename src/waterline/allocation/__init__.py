@@ -2,17 +2,10 @@
 
 from waterline.allocation.bounded import bounded_counts
 from waterline.allocation.fidelity import fidelity, mixed_probability
-from waterline.allocation.none import NoRollouts
 from waterline.allocation.pilot import PilotWaterlineAllocator
 from waterline.allocation.plan import Plan
-from waterline.allocation.rounds import (
-    Allocator,
-    OneShotAllocator,
-    Outcomes,
-    Request,
-    RoundsAllocator,
-)
-from waterline.allocation.uniform import UniformAllocator
+from waterline.allocation.rounds import Allocator, OneShotAllocator, Outcomes, Request
+from waterline.allocation.uniform import NoRollouts, UniformAllocator
 from waterline.allocation.waterline import WaterlineAllocator
 
 __all__ = [
@@ -23,7 +16,6 @@ __all__ = [
     "PilotWaterlineAllocator",
     "Plan",
     "Request",
-    "RoundsAllocator",
     "UniformAllocator",
     "WaterlineAllocator",
     "bounded_counts",

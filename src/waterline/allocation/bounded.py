@@ -3,13 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.allocation.checks import (
-    feasible,
-    inside_unit_interval,
-    lower_bounds,
-    vector,
-    whole,
-)
+from waterline.allocation.checks import feasible, inside_unit_interval, lower_bounds, vector, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Checks of an allocator's input; each failure is one sentence with a way out."""
 
 import operator
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,15 +48,7 @@ def inside_unit_interval(p: NDArray[np.float64]) -> None:
 
 def all_known(known: ArrayLike | None, batch: int) -> bool:
     """Whether every prompt has an estimate."""
-    if known is None:
-        return True
-    mask = np.asarray(known)
-    if mask.shape != (batch,) or mask.dtype != np.bool_:
-        raise ValueError(
-            f"known has shape {mask.shape} and type {mask.dtype}; pass {batch} booleans, one per "
-            "prompt."
-        )
-    return bool(mask.all())
+    return known is None or bool(_per_prompt("known", known, batch, np.bool_).all())
 
 
 def total_budget(batch: int, n0: int | None, budget: int | None) -> int:
@@ -72,13 +64,17 @@ def lower_bounds(lower: ArrayLike | None, batch: int, n_min: int) -> NDArray[np.
     """(B,) int64 lower bounds: `lower`, and nowhere less than n_min."""
     if lower is None:
         return np.full(batch, n_min, dtype=np.int64)
-    bounds = np.asarray(lower)
-    if bounds.shape != (batch,) or not np.issubdtype(bounds.dtype, np.integer):
+    return np.maximum(_per_prompt("lower", lower, batch, np.integer).astype(np.int64), n_min)
+
+
+def _per_prompt(name: str, values: ArrayLike, batch: int, kind: type[Any]) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != (batch,) or not np.issubdtype(array.dtype, kind):
         raise ValueError(
-            f"lower has shape {bounds.shape} and type {bounds.dtype}; pass {batch} integers, one "
-            "per prompt."
+            f"{name} has shape {array.shape} and type {array.dtype}; pass {batch} of type "
+            f"{kind.__name__.rstrip('_')}, one per prompt."
         )
-    return np.maximum(bounds.astype(np.int64), n_min)
+    return array
 
 
 def feasible(budget: int, lower: NDArray[np.int64], n_max: int) -> None:
@@ -99,15 +95,4 @@ def feasible(budget: int, lower: NDArray[np.int64], n_max: int) -> None:
         raise ValueError(
             f"a budget of {budget} rollouts is less than the lower bounds of {batch} prompts need "
             f"({int(lower.sum())} in all); raise the budget or lower the bounds."
-        )
-
-
-def even_share_suffices(budget: int, lower: ArrayLike | None, batch: int) -> None:
-    """Raise when an even split of the budget falls below a lower bound."""
-    short = lower_bounds(lower, batch, 0) > budget // batch
-    if short.any():
-        row = int(np.argmax(short))
-        raise ValueError(
-            f"lower[{row}] is more than the even share of {budget // batch} rollouts that a "
-            "uniform plan gives; lower the bound or raise the budget."
         )

@@ -14,11 +14,11 @@ from waterline.allocation.checks import (
     whole,
 )
 from waterline.allocation.plan import Plan, response_weights
-from waterline.allocation.rounds import Outcomes, Request, RoundsAllocator
+from waterline.allocation.rounds import Allocator, Outcomes, Request
 from waterline.allocation.search import prefix_search
 
 
-class PilotWaterlineAllocator(RoundsAllocator):
+class PilotWaterlineAllocator(Allocator):
     """Two rounds: m rollouts of all B prompts, then the rest by the waterline (SERA, E.1).
 
     After the pilot, p̂ = clip(K/m, 1/16, 15/16) from K successes. The pilots of dropped prompts
@@ -73,18 +73,13 @@ class PilotWaterlineAllocator(RoundsAllocator):
         if trials.shape != (batch,) or successes.shape != (batch,) or (trials != self.m).any():
             raise ValueError(
                 f"the pilot asked for {self.m} responses of each of {batch} prompts, but its "
-                "outcomes hold something else; pass the (B,) trials and successes of that round."
+                "outcomes hold something else; pass those of that round."
             )
         if (successes < 0).any() or (successes > trials).any():
-            raise ValueError(
-                f"the pilot's successes must lie between 0 and {self.m}; count each response once."
-            )
+            raise ValueError(f"the pilot's successes must lie between 0 and {self.m} a prompt.")
         self._open = None
         p = np.clip(successes / self.m, 1 / 16, 15 / 16)
         totals, active, level = prefix_search(p, budget, lower, self.n_max, self.u0, paid=self.m)
         weights = response_weights(totals, active, budget / batch, self.correct)
-        pilot = np.full(batch, self.m, dtype=np.int64)
-        further = np.where(active, totals - self.m, 0)
-        return Plan(
-            further, weights, active, water_level=level, uniform=False, earlier=pilot, p_hat=p
-        )
+        further, pilot = np.where(active, totals - self.m, 0), np.full_like(totals, self.m)
+        return Plan(further, weights, active, level, uniform=False, earlier=pilot, p_hat=p)

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from waterline.allocation.checks import lower_bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +57,24 @@ def response_weights(
     return np.divide(n0, totals, out=weights, where=active)
 
 
-def uniform_plan(batch: int, budget: int, correct: bool = True) -> Plan:
+def uniform_plan(
+    batch: int, budget: int, correct: bool = True, lower: ArrayLike | None = None
+) -> Plan:
     """Spread `budget` evenly over `batch` prompts; a remainder r gives the first r rows one more.
 
     With budget = B·N0 every count is N0 and every weight 1. Otherwise N0 stands for the mean
     count budget/B, and a prompt without a rollout is inactive.
+
+    Raises:
+        ValueError: a bound of `lower` (B,) is above the even share.
     """
     share, remainder = divmod(budget, batch)
+    short = lower_bounds(lower, batch, 0) > share
+    if short.any():
+        raise ValueError(
+            f"lower[{int(np.argmax(short))}] is more than the even share of {share} rollouts that "
+            "a uniform plan gives; lower the bound or raise the budget."
+        )
     counts = np.full(batch, share, dtype=np.int64)
     counts[:remainder] += 1
     active = counts > 0

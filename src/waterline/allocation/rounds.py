@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.allocation.plan import Plan
+from waterline.allocation.checks import all_known, total_budget, vector
+from waterline.allocation.plan import Plan, uniform_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +57,27 @@ class Outcomes:
     request: Request | None = None
 
 
-class Allocator(Protocol):
-    """`start` opens a batch, `next` is called with the outcomes of each round until None."""
+class Allocator(ABC):
+    """`start` opens a batch, `next` is called with the outcomes of each round until None.
 
-    fixed_budget: ClassVar[bool]
+    What a subclass leaves out is what most allocators share: one round, all responses kept,
+    nothing to remember.
+    """
+
+    fixed_budget: ClassVar[bool] = True
     """Whether the counts of all rounds always sum to the budget."""
-    reads_budget: ClassVar[bool]
+    reads_budget: ClassVar[bool] = True
     """Whether it samples at all, so that n0 is a setting of the run."""
-    estimates: ClassVar[str]
+    estimates: ClassVar[str] = ""
     """What its counts go by: 'given' (those of the request), 'pilot' (its own) or '' (none)."""
 
-    def start(self, request: Request) -> Plan: ...
+    @abstractmethod
+    def start(self, request: Request) -> Plan:
+        """The plan of the first round."""
 
-    def next(self, outcomes: Outcomes) -> Plan | None: ...
+    def next(self, outcomes: Outcomes) -> Plan | None:
+        """The plan of a further round; None when there is none."""
+        return None
 
     def keep(
         self, row: NDArray[np.int64], success: NDArray[np.bool_], reward: NDArray[np.float64]
@@ -79,48 +88,19 @@ class Allocator(Protocol):
         the success history have read all of them; losses and denominators see those kept. With
         labels each rank passes its own responses, whole groups: decide group by group.
         """
-        ...
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """What the next batches depend on, in plain Python types."""
-        ...
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
-
-
-class RoundsAllocator(ABC):
-    """What most allocators share: one round, all responses kept, nothing to remember."""
-
-    fixed_budget: ClassVar[bool] = True
-    reads_budget: ClassVar[bool] = True
-    estimates: ClassVar[str] = ""
-
-    @abstractmethod
-    def start(self, request: Request) -> Plan:
-        """The plan of the first round."""
-
-    def next(self, outcomes: Outcomes) -> Plan | None:
-        """None: there is no second round."""
-        return None
-
-    def keep(
-        self, row: NDArray[np.int64], success: NDArray[np.bool_], reward: NDArray[np.float64]
-    ) -> NDArray[np.bool_] | None:
-        """None: every response is learned from."""
-        return None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty: each batch stands for itself."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
-        """Nothing to restore."""
+        """Go on from a `state_dict`."""
 
 
-class OneShotAllocator(RoundsAllocator):
-    """An allocator whose first plan is its last: a subclass writes `plan` alone."""
+class OneShotAllocator(Allocator):
+    """An allocator whose first plan is its last: a subclass writes `split` alone."""
 
-    @abstractmethod
     def plan(
         self,
         p: ArrayLike,
@@ -141,6 +121,18 @@ class OneShotAllocator(RoundsAllocator):
         Raises:
             ValueError: input or a budget that no plan can satisfy.
         """
+        p_ = vector("p", p)
+        informed = all_known(known, len(p_))
+        return self.split(p_, informed, total_budget(len(p_), n0, budget), lower)
+
+    def split(
+        self, p: NDArray[np.float64], informed: bool, budget: int, lower: ArrayLike | None
+    ) -> Plan:
+        """The plan for checked input: evenly, unless a subclass knows better.
+
+        `informed` says whether every prompt has an estimate. Raises as `plan` does.
+        """
+        return uniform_plan(len(p), budget, lower=lower)
 
     def allocate(self, p: ArrayLike, n0: int) -> NDArray[np.int64]:
         """The (B,) int64 counts alone, for B·n0 rollouts."""

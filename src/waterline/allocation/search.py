@@ -61,9 +61,6 @@ def prefix_search(
         best = problem.integers(shortest, free + paid * shortest, 0, 2 * batch - 1)[:2]
 
     counts, level = best
-    kept = order[: len(counts)]
     result = np.zeros(batch, dtype=np.int64)
-    result[kept] = counts
-    active = np.zeros(batch, dtype=np.bool_)
-    active[kept] = True
-    return result, active, level
+    result[order[: len(counts)]] = counts
+    return result, result > 0, level  # a retained prompt has at least 2

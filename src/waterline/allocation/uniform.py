@@ -1,15 +1,14 @@
-"""The same number of rollouts for every prompt."""
+"""Counts that no estimate changes: the same for every prompt, or none at all."""
 
-from dataclasses import dataclass
+from typing import ClassVar
 
-from numpy.typing import ArrayLike
+import numpy as np
 
-from waterline.allocation.checks import all_known, even_share_suffices, total_budget, vector
-from waterline.allocation.plan import Plan, uniform_plan
-from waterline.allocation.rounds import OneShotAllocator
+from waterline.allocation.checks import vector
+from waterline.allocation.plan import Plan
+from waterline.allocation.rounds import Allocator, OneShotAllocator, Request
 
 
-@dataclass(frozen=True)
 class UniformAllocator(OneShotAllocator):
     """N_q = N0 for every prompt, weight 1: the allocation of GRPO, RLOO and MaxRL.
 
@@ -17,16 +16,15 @@ class UniformAllocator(OneShotAllocator):
     gives the first rows one rollout more; N0 in the weights N0/N_q is then the mean budget/B.
     """
 
-    def plan(
-        self,
-        p: ArrayLike,
-        known: ArrayLike | None = None,
-        n0: int | None = None,
-        budget: int | None = None,
-        lower: ArrayLike | None = None,
-    ) -> Plan:
-        batch = len(vector("p", p))
-        all_known(known, batch)
-        rollouts = total_budget(batch, n0, budget)
-        even_share_suffices(rollouts, lower, batch)
-        return uniform_plan(batch, rollouts)
+
+class NoRollouts(Allocator):
+    """N_q = 0 for every prompt: for a method that needs no response, such as cross-entropy."""
+
+    fixed_budget: ClassVar[bool] = False
+    reads_budget: ClassVar[bool] = False  # n0 is no setting of a run that samples nothing
+
+    def start(self, request: Request) -> Plan:
+        """Zero counts and weights for B prompts, whatever the budget."""
+        nothing = np.zeros(len(vector("p", request.p)), dtype=np.int64)
+        active = nothing > 0
+        return Plan(nothing, active.astype(np.float64), active, float("nan"), uniform=True)

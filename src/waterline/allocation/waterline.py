@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from waterline.allocation.checks import (
-    all_known,
-    even_share_suffices,
     feasible,
     inside_unit_interval,
     lower_bounds,
     observability_threshold,
-    total_budget,
-    vector,
     whole,
 )
 from waterline.allocation.plan import Plan, response_weights, uniform_plan
@@ -53,24 +50,14 @@ class WaterlineAllocator(OneShotAllocator):
         whole("n_max", self.n_max, self.n_min)
         observability_threshold(self.u0)
 
-    def plan(
-        self,
-        p: ArrayLike,
-        known: ArrayLike | None = None,
-        n0: int | None = None,
-        budget: int | None = None,
-        lower: ArrayLike | None = None,
+    def split(
+        self, p: NDArray[np.float64], informed: bool, budget: int, lower: ArrayLike | None
     ) -> Plan:
-        p_ = vector("p", p)
-        batch = len(p_)
-        informed = all_known(known, batch)
-        rollouts = total_budget(batch, n0, budget)
-        bounds = lower_bounds(lower, batch, self.n_min)
-        feasible(rollouts, bounds, self.n_max)
+        bounds = lower_bounds(lower, len(p), self.n_min)
+        feasible(budget, bounds, self.n_max)
         if not informed:
-            even_share_suffices(rollouts, lower, batch)
-            return uniform_plan(batch, rollouts, self.correct)
-        inside_unit_interval(p_)
-        counts, active, level = prefix_search(p_, rollouts, bounds, self.n_max, self.u0)
-        weights = response_weights(counts, active, rollouts / batch, self.correct)
+            return uniform_plan(len(p), budget, self.correct, lower)
+        inside_unit_interval(p)
+        counts, active, level = prefix_search(p, budget, bounds, self.n_max, self.u0)
+        weights = response_weights(counts, active, budget / len(p), self.correct)
         return Plan(counts, weights, active, water_level=level, uniform=False)

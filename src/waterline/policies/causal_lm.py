@@ -1,7 +1,5 @@
 """Any Hugging Face causal language model as a policy that computes a shared prefix once."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,9 +34,8 @@ class SharedPrefixLM(nn.Module):
     def __init__(self, model: PreTrainedModel, precision: str = "float32") -> None:
         super().__init__()
         if precision not in _PRECISIONS:
-            raise ValueError(
-                f"policy precision {precision!r}: choose one of {', '.join(_PRECISIONS)}."
-            )
+            known = ", ".join(_PRECISIONS)
+            raise ValueError(f"policy precision {precision!r}: choose one of {known}.")
         _check_supported(model)
         self.precision = precision
         self.model = model
@@ -89,14 +86,11 @@ class SharedPrefixLM(nn.Module):
 
         Both are of the softmax at ``temperature``.
         """
-        device = self.device
         # All responses of a prompt start from its last token: one distribution serves them.
-        keep, which = (t.to(device) for t in row.predictor.unique(return_inverse=True))
-        attention = RowAttention(row.layout.arrangement.to(device))
-        positions = torch.from_numpy(row.layout.positions).to(device)
-        logits = self.logits(row.tokens.to(device), positions, keep, attention)
+        keep, which = (t.to(self.device) for t in row.predictor.unique(return_inverse=True))
+        logits = self._row_logits(row, keep, RowAttention(row.layout.arrangement.to(self.device)))
         log_probs = (logits / temperature).log_softmax(dim=-1)
-        place = which * log_probs.shape[1] + row.target.to(device)
+        place = which * log_probs.shape[1] + row.target.to(self.device)
         logp = log_probs.reshape(-1).index_select(0, place)
         if not entropy:
             return logp, None
@@ -105,12 +99,14 @@ class SharedPrefixLM(nn.Module):
     @torch.no_grad()
     def prefill(self, row: PackedRow) -> tuple[Tensor, dict[int, tuple[Tensor, Tensor]]]:
         """Logits (n, V) at ``row.predictor`` and each layer's keys and values (G, L, d)."""
-        device = self.device
-        attention = RowAttention(row.layout.arrangement.to(device), keep=True)
-        positions = torch.from_numpy(row.layout.positions).to(device)
-        logits = self.logits(row.tokens.to(device), positions, row.predictor.to(device), attention)
+        attention = RowAttention(row.layout.arrangement.to(self.device), keep=True)
+        logits = self._row_logits(row, row.predictor.to(self.device), attention)
         assert attention.kept is not None
         return logits, attention.kept
+
+    def _row_logits(self, row: PackedRow, keep: Tensor, attention: RowAttention) -> Tensor:
+        positions = torch.from_numpy(row.layout.positions).to(self.device)
+        return self.logits(row.tokens.to(self.device), positions, keep, attention)
 
     @contextmanager
     def sampling(self) -> Iterator[None]:

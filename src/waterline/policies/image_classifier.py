@@ -1,9 +1,7 @@
 """A network that gives one logit per class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -27,7 +25,7 @@ class ImageClassifier(nn.Module):
         self.model = model
         self.frozen_batch_norm = frozen_batch_norm
 
-    def train(self, mode: bool = True) -> ImageClassifier:
+    def train(self, mode: bool = True) -> Self:
         """Training mode, in which frozen BatchNorm layers stay in evaluation mode."""
         super().train(mode)
         if self.frozen_batch_norm:

@@ -1,7 +1,5 @@
 """Which tokens of a packed row see which: segments that form trees, grouped into families."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,7 +41,7 @@ class Arrangement:
     back: torch.Tensor
     pad: torch.Tensor
 
-    def to(self, device: torch.device) -> Arrangement:
+    def to(self, device: torch.device) -> "Arrangement":
         tensors = (t.to(device) for t in (self.index, self.back, self.pad))
         return Arrangement(self.families, self.chunks, *tensors)
 

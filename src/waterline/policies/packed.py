@@ -1,7 +1,5 @@
 """A packed row: every token of some prompts and their responses, each shared token once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Residual networks of torchvision's parts, from random weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ The model's own modules compute queries, keys and values for the tokens of a pac
 (1, heads, L, d); the object passed to the model as ``tree=`` decides what they attend to.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -61,34 +59,25 @@ def _tree_attention(
 AttentionInterface.register(NAME, _tree_attention)
 
 
-class _Arrange(torch.autograd.Function):
-    """Row order (L, …) → families with padding (N, …). Padding sends no gradient back.
+class _Gather(torch.autograd.Function):
+    """Rows ``take`` of x (N, …), where ``back`` takes each of them back to its place.
 
-    The backward pass is a gather as well: an accumulating scatter would be slower.
+    The backward pass is a gather as well: an accumulating scatter would be slower. Rows marked by
+    ``pad`` (N,), which repeat others, get no gradient.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, index: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        return x.index_select(0, index)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return grads[0].index_select(0, ctx.saved_tensors[0]), None, None
-
-
-class _Return(torch.autograd.Function):
-    """Families with padding (N, …) → row order (L, …)."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, index: Tensor, back: Tensor, pad: Tensor) -> Tensor:
-        ctx.save_for_backward(index, pad)
-        return x.index_select(0, back)
+    def forward(ctx: Any, x: Tensor, take: Tensor, back: Tensor, pad: Tensor | None) -> Tensor:
+        ctx.save_for_backward(back, pad)
+        return x.index_select(0, take)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        index, pad = ctx.saved_tensors
-        return grads[0].index_select(0, index).masked_fill_(pad[:, None, None], 0), None, None, None
+        back, pad = ctx.saved_tensors
+        gradient = grads[0].index_select(0, back)
+        if pad is not None:
+            gradient.masked_fill_(pad[:, None, None], 0)
+        return gradient, None, None, None
 
 
 def attend_family(
@@ -144,7 +133,7 @@ class RowAttention(Attends):
         a = self.arrangement
         rows = [t[0].transpose(0, 1) for t in (q, k, v)]  # (L, heads, d)
         sizes = [f.members * f.width for f in a.families]
-        own_q, own_k, own_v = (_Arrange.apply(t, a.index, a.back).split(sizes) for t in rows)
+        own_q, own_k, own_v = (_Gather.apply(t, a.index, a.back, None).split(sizes) for t in rows)
         # The row is cut once: cutting out each prefix would cost the whole row's gradient each.
         chunks_k, chunks_v = rows[1].split(a.chunks), rows[2].split(a.chunks)
         parts = []
@@ -153,5 +142,5 @@ class RowAttention(Attends):
             prefix_v = [chunks_v[c] for c in family.prefix]
             own = own_q[i], own_k[i], own_v[i]
             parts.append(attend_family(*own, family, prefix_k, prefix_v, scale))
-        out = _Return.apply(torch.cat(parts), a.index, a.back, a.pad)
+        out = _Gather.apply(torch.cat(parts), a.back, a.index, a.pad)
         return out.transpose(0, 1).unsqueeze(0)

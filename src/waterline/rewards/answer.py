@@ -72,12 +72,8 @@ def find_answer(response: str) -> Candidate | None:
     if is_bare(text):
         return Candidate(text, True)
     anchors = list(_ANCHOR.finditer(text))
-    if anchors:
-        behind = _behind(text, anchors[-1])
-        if behind is not None:
-            return Candidate(behind, False)
-    last = _last(text)
-    return None if last is None else Candidate(last, False)
+    found_text = (_behind(text, anchors[-1]) if anchors else None) or _last(text)
+    return None if found_text is None else Candidate(found_text, False)
 
 
 def find_choice(response: str) -> str | None:

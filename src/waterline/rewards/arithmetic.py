@@ -28,27 +28,21 @@ def evaluate(text: str) -> Fraction | None:
     try:
         parser = _Parser(text)
         value = parser.sum()
-        parser.end()
     except (_NotArithmetic, ZeroDivisionError):
         return None
-    return value
+    return None if parser.tokens else value
 
 
 class _Parser:
     """Recursive descent; each method reads what its name says and returns its value."""
 
     def __init__(self, text: str) -> None:
-        self.tokens: list[str] = []
-        place = 0
-        while place < len(text):
-            match = _TOKEN.match(text, place)
-            if not match:
-                raise _NotArithmetic
-            place = match.end()
-            if match.lastgroup != "space":
-                named = {"times": "*", "power": "^"}
-                self.tokens.append(named.get(match.lastgroup or "", match.group()))
-        self.tokens.reverse()
+        found = list(_TOKEN.finditer(text))
+        if "".join(match.group() for match in found) != text:  # something is no token
+            raise _NotArithmetic
+        named = {"times": "*", "power": "^"}
+        words = [named.get(m.lastgroup or "", m.group()) for m in found if m.lastgroup != "space"]
+        self.tokens = words[::-1]  # the next one is the last
         self.depth = 0
 
     def peek(self) -> str:
@@ -58,10 +52,6 @@ class _Parser:
         if allowed and self.peek() not in allowed:
             raise _NotArithmetic
         return self.tokens.pop()
-
-    def end(self) -> None:
-        if self.tokens:
-            raise _NotArithmetic
 
     def sum(self) -> Fraction:
         self.depth += 1
@@ -77,11 +67,8 @@ class _Parser:
     def product(self) -> Fraction:
         value = self.power()
         while self.peek() in ("*", "/"):
-            if self.take() == "*":
-                value *= self.power()
-            else:
-                value /= self.power()
-            self.within(value)
+            times = self.take() == "*"
+            value = self.within(value * self.power() if times else value / self.power())
         return value
 
     def power(self) -> Fraction:

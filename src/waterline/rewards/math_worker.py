@@ -7,15 +7,14 @@ uses too much processor time, and an allocation fails when it uses too much memo
 is forked with all libraries loaded, by a program with one thread, in milliseconds.
 """
 
-import contextlib
 import json
+import multiprocessing
 import os
 import resource
-import select
-import signal
 import sys
 from functools import lru_cache
-from typing import Any, BinaryIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 CPU_SECONDS = 3
 MEMORY_BYTES = 2 * 1024**3
@@ -55,11 +54,12 @@ def compare(gold: str, answer: str) -> str:
     return "wrong" if _far_apart(golds[0], answers[0]) else "correct"
 
 
-def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
+def _serve(ours: Connection, theirs: Connection) -> None:
     """The child: judge one request after another, within the limits of each."""
+    ours.close()  # or the child would keep its own requests open when the program is gone
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    for line in requests:
-        request = json.loads(line)
+    while True:
+        request = json.loads(theirs.recv_bytes())
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = int(used.ru_utime + used.ru_stime) + CPU_SECONDS + 1
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
@@ -69,45 +69,31 @@ def _serve(requests: BinaryIO, replies: BinaryIO) -> None:
             verdict = "timeout"
         except Exception:  # the libraries raise nearly anything at odd input
             verdict = "unparseable"
-        replies.write(json.dumps({"verdict": verdict}).encode() + b"\n")
-        replies.flush()
+        theirs.send_bytes(json.dumps({"verdict": verdict}).encode() + b"\n")
 
 
 class _Child:
     """A forked copy of this program that serves until it is killed."""
 
     def __init__(self) -> None:
-        request_read, request_write = os.pipe()
-        reply_read, reply_write = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(request_write)
-            os.close(reply_read)
-            try:
-                _serve(os.fdopen(request_read, "rb"), os.fdopen(reply_write, "wb"))
-            finally:
-                os._exit(1)
-        os.close(request_read)
-        os.close(reply_write)
-        self.requests, self.replies = os.fdopen(request_write, "wb"), os.fdopen(reply_read, "rb")
+        self.pipe, theirs = multiprocessing.Pipe()
+        fork = multiprocessing.get_context("fork")
+        self.process = fork.Process(target=_serve, args=(self.pipe, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
 
     def ask(self, line: bytes, seconds: float) -> bytes | None:
         """The child's reply, or None when it took too long or has died."""
         try:
-            self.requests.write(line)
-            self.requests.flush()
-        except OSError:
+            self.pipe.send_bytes(line)
+            return self.pipe.recv_bytes() if self.pipe.poll(seconds) else None
+        except (OSError, EOFError):
             return None
-        if not select.select([self.replies], [], [], seconds)[0]:
-            return None
-        return self.replies.readline() or None
 
     def end(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        self.replies.close()
-        with contextlib.suppress(OSError):  # unsent bytes to a dead process
-            self.requests.close()
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
 
 
 def main() -> None:

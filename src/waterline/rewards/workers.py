@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ class Worker:
             env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"},
             start_new_session=True,  # an interrupt from the keyboard is the parent's to handle
         )
-        self._buffer = b""
         self._ready = False
 
     @property
@@ -68,18 +66,11 @@ class Worker:
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
-        deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
-            selector.register(descriptor, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise WorkerFailed
-                chunk = os.read(descriptor, 65_536)
-                if not chunk:
-                    raise WorkerFailed
-                self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            # A reply is one short line, written at once: where its beginning is, its end is too.
+            if not selector.select(seconds) or not (line := self._process.stdout.readline()):
+                raise WorkerFailed
         reply: dict[str, Any] = json.loads(line)
         return reply
 
@@ -124,11 +115,13 @@ class WorkerPool:
                 worker = self._take()
                 try:
                     verdict = worker.ask(gold, answer, self.seconds)
-                except WorkerFailed:
-                    self._drop(worker)
-                except BaseException:  # interrupted while the worker's answer is on its way
-                    self._drop(worker)
-                    raise
+                except BaseException as error:
+                    worker.kill()
+                    with self._lock:
+                        self._all.discard(worker)
+                    # Else interrupted while the worker's answer is on its way.
+                    if not isinstance(error, WorkerFailed):
+                        raise
                 else:
                     with self._lock:
                         self._idle.append(worker)
@@ -142,11 +135,6 @@ class WorkerPool:
             worker = Worker()
             self._all.add(worker)
             return worker
-
-    def _drop(self, worker: Worker) -> None:
-        worker.kill()
-        with self._lock:
-            self._all.discard(worker)
 
     def close(self) -> None:
         """End all workers; a later ``ask`` starts new ones."""

@@ -6,7 +6,7 @@ Standard library and NumPy only; imports no other room.
 from waterline.runs.atomic import atomic_write, remove_partial_files
 from waterline.runs.checks import BadInput, RunFailed, as_bad_input, sentence_errors, unknown_name
 from waterline.runs.folder import RunFolder, State
-from waterline.runs.identity import IGNORED, identity, read_settings
+from waterline.runs.identity import identity, read_settings
 from waterline.runs.lock import FolderBusy, FolderLock
 from waterline.runs.metrics_log import MetricsLog, read_metrics
 from waterline.runs.provenance import provenance
@@ -17,7 +17,6 @@ from waterline.runs.targets import build
 from waterline.runs.unread import refuse_unread
 
 __all__ = [
-    "IGNORED",
     "BadInput",
     "FolderBusy",
     "FolderLock",

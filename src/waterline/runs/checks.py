@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class BadInput(ValueError):
-    """Input that a user can mend; its message is one sentence: what, where, and what to do."""
+    """Input that a user can fix; its message is one sentence: what, where, and what to do."""
 
 
 class RunFailed(RuntimeError):
@@ -26,6 +26,13 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> BadInput:
     near = difflib.get_close_matches(name, choices, n=1)
     hint = f"did you mean {near[0]!r}" if near else "choose one"
     return BadInput(f"There is no {what} {name!r}: {hint} (known: {', '.join(choices) or 'none'}).")
+
+
+def require_whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Raise BadInput unless ``value`` is a whole number from ``least`` to ``most``."""
+    if not isinstance(value, int) or value < least or (most is not None and value > most):
+        span = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise BadInput(f"{name}={value}: must be a whole number {span}.")
 
 
 @contextmanager

@@ -54,12 +54,7 @@ class RunFolder:
 
     @classmethod
     def of(
-        cls,
-        results: str | os.PathLike[str],
-        experiment: str,
-        method: str,
-        settings: str,
-        seed: int,
+        cls, results: str | os.PathLike[str], experiment: str, method: str, settings: str, seed: int
     ) -> Self:
         """``<results>/<experiment>/<method>/<settings>/seed-<seed>``.
 

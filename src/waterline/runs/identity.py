@@ -3,14 +3,14 @@
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from waterline.runs.targets import TARGET, accepted_keys, is_piece, locate
 
 # Sections and keys that say where and how a run is carried out, not what is computed. The seed has
 # a folder level of its own. Devices are here because results do not depend on the number of ranks.
-IGNORED: tuple[str, ...] = (
+IGNORED = (
     "seed",
     "paths",
     "logger",
@@ -32,39 +32,30 @@ IGNORED: tuple[str, ...] = (
 
 # Settings that stand in a piece's node but are read by the training step rather than by the piece,
 # unless the piece says by `reads_budget = False` that nothing is sampled.
-READ_BY_THE_STEP: tuple[str, ...] = ("n0",)
+READ_BY_THE_STEP = ("n0",)
 
 
-def read_settings(
-    config: Mapping[str, Any],
-    ignored: Collection[str] = IGNORED,
-    also_read: Collection[str] = READ_BY_THE_STEP,
-) -> dict[str, Any]:
-    """The part of a configuration that is read.
-
-    Args:
-        config: The resolved configuration, without interpolations.
-        ignored: Dotted paths that are left out.
-        also_read: Keys that are kept in a piece's node though its constructor does not accept them.
+def read_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a resolved configuration that is read.
 
     Returns:
-        Plain dicts, lists and scalars. A node with a ``_target_`` keeps the keys that the target
-        accepts; other nodes keep all.
+        Plain dicts, lists and scalars, without what is IGNORED. A node with a ``_target_`` keeps
+        the keys that the target accepts; other nodes keep all.
 
     Raises:
         BadInput: A ``_target_`` does not exist.
     """
-    settings = _read(config, "", frozenset(ignored), frozenset(also_read))
+    settings = _read(config, "")
     assert isinstance(settings, dict)
     return settings
 
 
-def identity(config: Mapping[str, Any], ignored: Collection[str] = IGNORED) -> str:
+def identity(config: Mapping[str, Any]) -> str:
     """The hash of what a run reads: 12 hexadecimal digits, equal for equal settings.
 
     Neither the order of keys nor the spelling of numbers (1 or 1.0) matters.
     """
-    return settings_hash(read_settings(config, ignored))
+    return settings_hash(read_settings(config))
 
 
 def settings_hash(settings: Mapping[str, Any]) -> str:
@@ -86,24 +77,20 @@ def _walk(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
             yield f"{prefix}{key}", value
 
 
-def _read(value: Any, path: str, ignored: frozenset[str], also_read: frozenset[str]) -> Any:
+def _read(value: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         target = locate(str(value[TARGET])) if is_piece(value) else None
         accepted = None if target is None else accepted_keys(target)
-        by_step = also_read if getattr(target, "reads_budget", True) else frozenset()
+        by_step = READ_BY_THE_STEP if getattr(target, "reads_budget", True) else ()
         kept = {}
         for key, inner in value.items():
             below = f"{path}.{key}" if path else str(key)
             read = accepted is None or key in accepted or key == TARGET or key in by_step
-            if read and below not in ignored:
-                kept[str(key)] = _read(inner, below, ignored, also_read)
+            if read and below not in IGNORED:
+                kept[str(key)] = _read(inner, below)
         return kept
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_read(inner, path, ignored, also_read) for inner in value]
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> bool | int | float | str | None:
+        return [_read(inner, path) for inner in value]
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float) and math.isfinite(value):

@@ -107,7 +107,7 @@ def read_metrics(path: str | os.PathLike[str]) -> list[Row]:
         except ValueError:
             row = None
         if not isinstance(row, dict):
-            raise ValueError(f"Line {number} of {file} is not a JSON object: mend or remove it.")
+            raise ValueError(f"Line {number} of {file} is not a JSON object: fix or remove it.")
         rows.append(row)
     return rows
 

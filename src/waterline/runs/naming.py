@@ -1,7 +1,5 @@
 """Where a run lies, and what makes it that run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,18 +10,9 @@ from waterline.runs.settings_name import settings_name
 Config = Mapping[str, Any]
 # What a supervised run reads; it serves all methods of an experiment and seed.
 _SUPERVISED = (
-    "experiment",
-    "seed",
-    "task",
-    "policy",
-    "supervised",
-    "engine",
-    "trainer",
-    "logger",
-    "paths",
-    "rewards",
-    "evaluation",
-)
+    "experiment", "seed", "task", "policy", "supervised", "engine", "trainer", "logger", "paths",
+    "rewards", "evaluation",
+)  # fmt: skip
 
 
 def supervised_config(config: Config) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Where a number came from: versions, code, hardware, command and time."""
 
+import contextlib
 import os
 import platform
 import shlex
@@ -14,21 +15,9 @@ from typing import Any
 COMMAND = "WATERLINE_COMMAND"
 
 _PACKAGES = (
-    "waterline-rl",
-    "numpy",
-    "torch",
-    "torchvision",
-    "pytorch-lightning",
-    "transformers",
-    "datasets",
-    "vllm",
-    "math-verify",
-    "hydra-core",
-    "submitit",
-    "wandb",
-    "pandas",
-    "pyarrow",
-)
+    "waterline-rl", "numpy", "torch", "torchvision", "pytorch-lightning", "transformers",
+    "datasets", "vllm", "math-verify", "hydra-core", "submitit", "wandb", "pandas", "pyarrow",
+)  # fmt: skip
 
 
 def provenance() -> dict[str, Any]:
@@ -79,10 +68,8 @@ def _ask_git(folder: Path, *arguments: str) -> str | None:
 def _versions() -> dict[str, str]:
     found = {}
     for package in _PACKAGES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
@@ -96,16 +83,14 @@ def _hardware() -> dict[str, Any]:
     # Asking torch for devices would import it into processes that need none.
     if (torch := sys.modules.get("torch")) is not None:
         hardware["threads"] = torch.get_num_threads()
-        hardware["gpus"] = [
-            torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())
-        ]
+        gpus = range(torch.cuda.device_count())
+        hardware["gpus"] = [torch.cuda.get_device_name(index) for index in gpus]
     return hardware
 
 
 def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor()
+    with contextlib.suppress(OSError):  # there is no such file outside of Linux
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

@@ -36,9 +36,7 @@ def set_rng_state(state: dict[str, Any]) -> None:
     np.random.set_state({**saved, "state": {**saved["state"], "key": key}})  # noqa: NPY002
     if "torch" in state:
         if (torch := sys.modules.get("torch")) is None:
-            raise ValueError(
-                "The random state to restore holds torch's: import torch before set_rng_state."
-            )
+            raise ValueError("The state holds torch's: import torch before set_rng_state.")
         torch.set_rng_state(state["torch"])
         if "cuda" in state:
             torch.cuda.set_rng_state_all(state["cuda"])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from waterline.runs.identity import IGNORED, leaves, read_settings, settings_hash
+from waterline.runs.identity import leaves, read_settings, settings_hash
 from waterline.runs.targets import TARGET
 
 LONGEST = 80
@@ -14,9 +14,7 @@ _NUMBER_LIKE = re.compile(r"[+-]?(\d|\.\d|inf|nan)", re.IGNORECASE)
 _WORDS_OF_YAML = ("", "true", "false", "null", "none")
 
 
-def settings_name(
-    config: Mapping[str, Any], default: Mapping[str, Any], ignored: Collection[str] = IGNORED
-) -> str:
+def settings_name(config: Mapping[str, Any], default: Mapping[str, Any]) -> str:
     """Name the settings of ``config`` by what sets them apart from the method's defaults.
 
     ``n0-16_nmax-64`` (the second part only where it is read), then ``_<key>-<value>`` for every
@@ -28,14 +26,12 @@ def settings_name(
     Args:
         config: The resolved configuration.
         default: The same experiment and method without overrides.
-        ignored: Dotted paths that are left out, as in :func:`read_settings`.
 
     Returns:
         A name of letters, digits, '.', '-' and '_'. With one ``default``, different settings have
         different names, up to collisions of the hash.
     """
-    here = leaves(read_settings(config, ignored))
-    there = leaves(read_settings(default, ignored))
+    here, there = leaves(read_settings(config)), leaves(read_settings(default))
     keys = _short_keys({*here, *there})
     always = [path for path in _ALWAYS if path in here]
     deviating = sorted(
@@ -46,8 +42,8 @@ def settings_name(
     name = _join([*always, *deviating], here, keys)
     if name is not None and len(name) <= LONGEST:
         return name or "default"
-    told = {path: [path in here, here.get(path)] for path in (*always, *deviating)}
-    short = settings_hash(told)[:8]
+    named = {path: [path in here, here.get(path)] for path in (*always, *deviating)}
+    short = settings_hash(named)[:8]
     base = _join(always, here, keys)
     return f"{base}_{short}" if base and len(base) + 1 + len(short) <= LONGEST else short
 

@@ -67,14 +67,10 @@ def locate(name: str) -> Callable[..., Any]:
         raise BadInput(f"{TARGET} {name!r} is no dotted name: write it as package.module.Class.")
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise BadInput(
-            f"{TARGET} {name!r} cannot be imported ({error}): check its spelling, and that its "
+            f"{TARGET} {name!r} cannot be imported ({error}); check its spelling, and that its "
             "extra is installed."
-        ) from error
-    except AttributeError as error:
-        raise BadInput(
-            f"{TARGET} {name!r} does not exist: {module} has no {attribute!r}; check its spelling."
         ) from error
     if not callable(found):
         raise BadInput(f"{TARGET} {name!r} is neither a class nor a function: name one of them.")

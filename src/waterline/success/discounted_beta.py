@@ -6,10 +6,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.success.ids import integers, rows_of
+from waterline.success.protocol import SuccessEstimate, integers
+
+# The table of a history: one row per prompt, sorted by id.
+_COLUMNS: dict[str, type[np.generic]] = {
+    "ids": np.int64,
+    "successes": np.float64,
+    "failures": np.float64,
+    "known": np.bool_,
+    "pending_trials": np.int64,
+    "pending_successes": np.int64,
+}
 
 
-class DiscountedBeta:
+class DiscountedBeta(SuccessEstimate):
     """Discounted Beta history (SERA, Appendix C.1, Equation 33).
 
     At the end of an epoch in which prompt q gave k successes in n responses,
@@ -37,13 +47,7 @@ class DiscountedBeta:
         if not 0.0 <= discount <= 1.0:
             raise ValueError(f"discount is {discount}; it must lie in [0, 1].")
         self.alpha, self.beta, self.discount = float(alpha), float(beta), float(discount)
-        # One row per prompt, sorted by id.
-        self._ids = np.empty(0, dtype=np.int64)
-        self._successes = np.empty(0)
-        self._failures = np.empty(0)
-        self._known = np.empty(0, dtype=np.bool_)
-        self._pending_trials = np.empty(0, dtype=np.int64)
-        self._pending_successes = np.empty(0, dtype=np.int64)
+        self._table = {name: np.empty(0, dtype=kind) for name, kind in _COLUMNS.items()}
 
     def estimate(
         self, ids: ArrayLike, exact: ArrayLike | None = None
@@ -52,22 +56,14 @@ class DiscountedBeta:
 
         A prompt without observations gets the prior mean α/(α + β). `exact` is not read.
         """
-        rows, found = rows_of(integers("ids", ids), self._ids)
-        p = np.full(len(rows), self.alpha / (self.alpha + self.beta))
-        known = found.copy()
-        rows = rows[found]
-        successes, failures = self._successes[rows], self._failures[rows]
-        p[found] = (self.alpha + successes) / (self.alpha + self.beta + successes + failures)
-        known[found] = self._known[rows]
+        successes, failures, known = self._rows(ids, "successes", "failures", "known")
+        p = (self.alpha + successes) / (self.alpha + self.beta + successes + failures)
         return p, known
 
     def past(self, ids: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(B,) discounted responses S + F and successes S of earlier epochs, 0 where none."""
-        rows, found = rows_of(integers("ids", ids), self._ids)
-        trials, successes = np.zeros(len(rows)), np.zeros(len(rows))
-        successes[found] = self._successes[rows[found]]
-        trials[found] = successes[found] + self._failures[rows[found]]
-        return trials, successes
+        successes, failures = self._rows(ids, "successes", "failures")
+        return successes + failures, successes
 
     def observe(self, ids: ArrayLike, trials: ArrayLike, successes: ArrayLike) -> None:
         """Add outcomes to the pending counts of the running epoch; repeated ids add up."""
@@ -85,62 +81,51 @@ class DiscountedBeta:
                 f"prompt {ids_[row]} has {k[row]} successes in {n[row]} trials; count every "
                 "response once, so that 0 ≤ successes ≤ trials."
             )
-        self._make_rows(ids_)
-        rows, _ = rows_of(ids_, self._ids)
-        np.add.at(self._pending_trials, rows, n)
-        np.add.at(self._pending_successes, rows, k)
+        table = self._table
+        new = np.setdiff1d(ids_, table["ids"])
+        at = np.searchsorted(table["ids"], new)
+        for name in _COLUMNS:
+            table[name] = np.insert(table[name], at, new if name == "ids" else 0)
+        rows = np.searchsorted(table["ids"], ids_)
+        np.add.at(table["pending_trials"], rows, n)
+        np.add.at(table["pending_successes"], rows, k)
 
     def end_epoch(self) -> None:
         """Discount the history, take in the pending counts, and freeze the new estimates."""
-        failures = self._pending_trials - self._pending_successes
-        self._successes = self.discount * self._successes + self._pending_successes
-        self._failures = self.discount * self._failures + failures
-        self._known = self._known | (self._pending_trials > 0)
-        self._pending_trials = np.zeros_like(self._pending_trials)
-        self._pending_successes = np.zeros_like(self._pending_successes)
+        table = self._table
+        trials, successes = table["pending_trials"], table["pending_successes"]
+        table["successes"] = self.discount * table["successes"] + successes
+        table["failures"] = self.discount * table["failures"] + (trials - successes)
+        table["known"] = table["known"] | (trials > 0)
+        for name in ("pending_trials", "pending_successes"):
+            table[name] = np.zeros_like(trials)
 
     def state_dict(self) -> dict[str, Any]:
         """Parameters, history and pending counts as Python numbers and lists.
 
         Any serialiser keeps them to the last bit, `torch.load(weights_only=True)` and JSON too.
         """
-        return {
-            "alpha": self.alpha,
-            "beta": self.beta,
-            "discount": self.discount,
-            "ids": self._ids.tolist(),
-            "successes": self._successes.tolist(),
-            "failures": self._failures.tolist(),
-            "known": self._known.tolist(),
-            "pending_trials": self._pending_trials.tolist(),
-            "pending_successes": self._pending_successes.tolist(),
-        }
+        parameters = {"alpha": self.alpha, "beta": self.beta, "discount": self.discount}
+        return {**parameters, **{name: column.tolist() for name, column in self._table.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over a `state_dict`, its parameters included."""
         missing = sorted(self.state_dict().keys() - state.keys())
         if missing:
             raise ValueError(
-                f"the state of a success history lacks {', '.join(missing)}; load one that "
+                f"the state of a success history has no {', '.join(missing)}; load one that "
                 "DiscountedBeta.state_dict() wrote."
             )
-        restored = DiscountedBeta(state["alpha"], state["beta"], state["discount"])
-        self.alpha, self.beta, self.discount = restored.alpha, restored.beta, restored.discount
-        self._ids = np.array(state["ids"], dtype=np.int64)
-        self._successes = np.array(state["successes"], dtype=np.float64)
-        self._failures = np.array(state["failures"], dtype=np.float64)
-        self._known = np.array(state["known"], dtype=np.bool_)
-        self._pending_trials = np.array(state["pending_trials"], dtype=np.int64)
-        self._pending_successes = np.array(state["pending_successes"], dtype=np.int64)
+        DiscountedBeta.__init__(self, state["alpha"], state["beta"], state["discount"])
+        self._table = {name: np.array(state[name], kind) for name, kind in _COLUMNS.items()}
 
-    def _make_rows(self, ids: NDArray[np.int64]) -> None:
-        new = np.setdiff1d(ids, self._ids)
-        if len(new) == 0:
-            return
-        at = np.searchsorted(self._ids, new)
-        self._ids = np.insert(self._ids, at, new)
-        self._successes = np.insert(self._successes, at, 0.0)
-        self._failures = np.insert(self._failures, at, 0.0)
-        self._known = np.insert(self._known, at, False)
-        self._pending_trials = np.insert(self._pending_trials, at, 0)
-        self._pending_successes = np.insert(self._pending_successes, at, 0)
+    def _rows(self, ids: ArrayLike, *names: str) -> tuple[NDArray[Any], ...]:
+        """The columns `names` at the prompts `ids` (B,), 0 at those without a row."""
+        ids_, held = integers("ids", ids), self._table["ids"]
+        rows = np.searchsorted(held, ids_)
+        found = rows < len(held)
+        found[found] = held[rows[found]] == ids_[found]
+        columns = tuple(np.zeros(len(ids_), dtype=_COLUMNS[name]) for name in names)
+        for name, column in zip(names, columns, strict=True):
+            column[found] = self._table[name][rows[found]]
+        return columns

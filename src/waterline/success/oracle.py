@@ -1,15 +1,15 @@
 """Success probabilities that are known exactly."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterline.success.ids import integers
+from waterline.success.protocol import SuccessEstimate, integers
 
 
-class Oracle:
+class Oracle(SuccessEstimate):
     """Exact success probabilities, as in image classification (SERA, Appendix D.1).
 
     They are those that the task hands to `estimate`, or those that `probability` computes from the
@@ -40,31 +40,9 @@ class Oracle:
                 "the oracle was given no probabilities; pass exact=, or choose an estimate that "
                 "learns from outcomes."
             )
-        return _probabilities(p, len(ids_)).copy(), np.ones(len(ids_), dtype=np.bool_)
-
-    def past(self, ids: ArrayLike) -> None:
-        """None: it keeps no counts."""
-
-    def observe(self, ids: ArrayLike, trials: ArrayLike, successes: ArrayLike) -> None:
-        """Nothing to learn."""
-
-    def end_epoch(self) -> None:
-        """Nothing to close."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty: each batch brings its own probabilities."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to restore."""
-
-
-def _probabilities(p: ArrayLike, batch: int) -> NDArray[np.float64]:
-    array = np.asarray(p, dtype=np.float64)
-    if array.shape != (batch,):
-        raise ValueError(
-            f"the oracle gave probabilities of shape {array.shape} for {batch} ids; give one each."
-        )
-    if not np.all((array >= 0.0) & (array <= 1.0)):
-        raise ValueError("the oracle gave a probability outside [0, 1] or NaN; check its model.")
-    return array
+        array = np.array(p, dtype=np.float64)
+        if array.shape != ids_.shape or not np.all((array >= 0.0) & (array <= 1.0)):
+            raise ValueError(
+                f"the oracle gave {array} for {len(ids_)} ids; give each a probability in [0, 1]."
+            )
+        return array, np.ones(len(ids_), dtype=np.bool_)

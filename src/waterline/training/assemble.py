@@ -1,11 +1,8 @@
 """From a resolved configuration to the objects of a run, checked before anything is trained."""
 
-from __future__ import annotations
-
 import inspect
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +15,10 @@ from waterline.advantages import PerResponse, TokenAdvantage
 from waterline.allocation import Request
 from waterline.evaluation import Evaluation, require_split
 from waterline.runs import BadInput, as_bad_input, build, refuse_unread
+from waterline.runs.checks import require_whole
 from waterline.runs.targets import locate
 from waterline.training.checkpoints import load_weights
-from waterline.training.checks import check_budget, check_group_size, check_numbers
+from waterline.training.checks import check_group_size, check_numbers
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.stage import Stage
 from waterline.training.step import Pieces
@@ -32,14 +30,6 @@ SHARED = ("n0", "n_min", "n_max", "u0")
 # What is read besides the pieces: by the run, and by Lightning.
 _BY_THE_RUN = ("checkpoint_every", "log_every")
 _OWN_TRAINER = ("threads", "workers")
-
-
-@dataclass(frozen=True)
-class Assembled:
-    """A run's stage, and the evaluation along its way."""
-
-    stage: ReinforcementStage
-    evaluation: Evaluation
 
 
 def check_config(config: Config) -> None:
@@ -110,7 +100,7 @@ def build_pieces(config: Config, task: Any, policy: Any) -> Pieces:
         )
     if allocator.reads_budget:
         _check_rollouts(config, allocator)
-    advantage, verifier = build(config["advantages"]), build_verifier(config)
+    advantage, verifier = build(config["advantages"]), build(config["rewards"])
     if getattr(verifier, "fractional", False) and isinstance(advantage, partial):
         with as_bad_input():  # an advantage that is defined for 0 and 1 alone says so
             advantage(torch.tensor([0.5, 0.0]), torch.zeros(2, dtype=torch.int64))
@@ -130,11 +120,6 @@ def token_level(advantage: Any) -> TokenAdvantage:
     return advantage if hasattr(advantage, "reads") else PerResponse(advantage)
 
 
-def build_verifier(config: Config) -> Any:
-    """What judges the responses; a function is called as it is."""
-    return build(config["rewards"])
-
-
 def build_evaluation(config: Config, **settings: Any) -> Evaluation:
     """How the run is evaluated; ``settings`` go before those of the configuration."""
     with as_bad_input():
@@ -146,14 +131,13 @@ def _check_rollouts(config: Config, allocator: Any) -> None:
     """A budget that cannot be met, and groups too small for the advantage, are found now."""
     batch, n0 = config["training"]["batch"], config["allocation"]["n0"]
     with as_bad_input():
-        check_budget(allocator, batch, n0)
         half = np.full(batch, 0.5)
         allocator.start(Request(p=half, known=np.ones(batch, dtype=bool), n0=n0))
         check_group_size(config["advantages"], n0)
 
 
-def assemble(config: Config, task: Any) -> Assembled:
-    """The run's stage with random weights, and everything else that can be wrong with it.
+def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]:
+    """The run's stage with random weights, and the evaluation along its way, all checked.
 
     Raises:
         BadInput: Something in the configuration is wrong or does not fit.
@@ -177,7 +161,7 @@ def assemble(config: Config, task: Any) -> Assembled:
             config["training"], policy=policy, task=task, pieces=pieces, seed=config["seed"],
             workers=config["trainer"]["workers"],
         )  # fmt: skip
-    return Assembled(stage, evaluation)
+    return stage, evaluation
 
 
 def build_supervised(config: Config, task: Any) -> Stage:
@@ -212,8 +196,7 @@ def set_threads(threads: int | None) -> None:
         BadInput: No whole number of at least 1.
     """
     if threads is not None:
-        if not isinstance(threads, int) or threads < 1:
-            raise BadInput(f"threads={threads}: must be a whole number of at least 1, or null.")
+        require_whole("threads", threads, 1)
         torch.set_num_threads(threads)
 
 

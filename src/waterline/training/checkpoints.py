@@ -1,7 +1,5 @@
 """The checkpoints of a run folder."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path

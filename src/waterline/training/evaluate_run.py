@@ -14,7 +14,6 @@ from waterline.training.assemble import (
     build_evaluation,
     build_policy,
     build_task,
-    build_verifier,
     device_of,
     set_threads,
 )
@@ -57,7 +56,7 @@ def evaluate_run(
     step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
     subject = Subject(
         task=build_task(config), policy=policy, engine=build(config["engine"], policy=policy),
-        verifier=build_verifier(config), ranks=Ranks(), seed=config["seed"], version=step,
+        verifier=build(config["rewards"]), ranks=Ranks(), seed=config["seed"], version=step,
         workers=config["trainer"]["workers"],
     )  # fmt: skip
     with folder, as_bad_input(), closing(subject.engine):

@@ -1,9 +1,8 @@
 """Keeps a run: metrics, allocations, evaluations, checkpoints, in an order that survives kills."""
 
-from __future__ import annotations
-
 import logging
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -27,31 +26,21 @@ class RunKeeper(pl.Callback):
 
     Args:
         folder: of the run, locked by this process.
-        checkpoint_every: steps between checkpoints.
-        evaluation: how the policy is evaluated on ``split``; None for never.
-        evaluate_every: steps between evaluations, which also keep the policy's weights.
-        log_every: steps between lines of the log.
+        every: the stage's settings: ``checkpoint_every`` and ``log_every``, in steps.
+        evaluation: how the policy is evaluated; None for never.
+        due: where and when: the ``split``, and ``every`` how many steps; 0 for the last alone. An
+            evaluation also keeps the policy's weights.
         writes: whether this process is rank 0.
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        mirror: NoMirror | WandbMirror,
-        *,
-        checkpoint_every: int,
-        evaluation: Evaluation | None = None,
-        split: str = "dev",
-        evaluate_every: int = 0,
-        log_every: int = 10,
-        writes: bool = True,
-    ) -> None:
-        self.folder, self.mirror = folder, mirror
+        self, folder: RunFolder, mirror: NoMirror | WandbMirror, every: Mapping[str, int],
+        evaluation: Evaluation | None, due: Mapping[str, Any], writes: bool,
+    ) -> None:  # fmt: skip
+        self.folder, self.mirror, self.writes = folder, mirror, writes
         self.checkpoints = Checkpoints(folder.checkpoints)
-        self.checkpoint_every = checkpoint_every
-        self.evaluation, self.split, self.evaluate_every = evaluation, split, evaluate_every
-        self.log_every = log_every
-        self.writes = writes
+        self.checkpoint_every, self.log_every = every["checkpoint_every"], every["log_every"]
+        self.evaluation, self.split, self.evaluate_every = evaluation, due["split"], due["every"]
         self.allocations: list[pd.DataFrame] = []
 
     def on_train_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
@@ -64,14 +53,7 @@ class RunKeeper(pl.Callback):
                 self.checkpoints.save(self.checkpoints.at(0), _weights(stage))
                 self._write(row)
 
-    def on_train_batch_end(
-        self,
-        trainer: pl.Trainer,
-        stage: pl.LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-    ) -> None:
+    def on_train_batch_end(self, trainer: pl.Trainer, stage: pl.LightningModule, *_: Any) -> None:
         assert isinstance(stage, Stage)
         step, row = stage.done, dict(stage.row)
         last = step == stage.steps

@@ -1,7 +1,5 @@
 """Where metrics go beside the run folder, which is the record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal

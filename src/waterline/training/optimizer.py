@@ -1,13 +1,13 @@
 """The optimizer of a run and its learning rate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import nn
+
+from waterline.runs.checks import require_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,24 +32,23 @@ class OptimizerSettings:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ("adamw", "sgd"):
-            raise ValueError(f"training optimizer {self.algorithm!r}: choose adamw or sgd.")
-        if self.schedule not in ("constant", "cosine"):
-            raise ValueError(f"training schedule {self.schedule!r}: choose constant or cosine.")
-        if not _is_number(self.lr) or not self.lr > 0:
-            raise ValueError(f"optimizer.lr={self.lr}: must be a number above 0.")
-        if not _is_number(self.weight_decay) or self.weight_decay < 0:
-            raise ValueError(f"optimizer.weight_decay={self.weight_decay}: must be at least 0.")
-        if not _is_number(self.momentum) or not 0 <= self.momentum < 1:
-            raise ValueError(f"optimizer.momentum={self.momentum}: must be in [0, 1).")
-        if self.grad_clip is not None and not (_is_number(self.grad_clip) and self.grad_clip > 0):
-            raise ValueError(f"optimizer.grad_clip={self.grad_clip}: must be above 0, or null.")
-        for name, least in (("warmup_steps", 0), ("horizon", 1)):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and value >= least):
-                raise ValueError(
-                    f"optimizer.{name}={value}: must be a whole number of at least {least}."
-                )
+        for name, known in (("algorithm", ("adamw", "sgd")), ("schedule", ("constant", "cosine"))):
+            if getattr(self, name) not in known:
+                choice = " or ".join(known)
+                raise ValueError(f"training {name} {getattr(self, name)!r}: choose {choice}.")
+        clip = 1.0 if self.grad_clip is None else self.grad_clip
+        for name, value, fits, what in (
+            ("lr", self.lr, lambda lr: lr > 0, "a number above 0"),
+            ("weight_decay", self.weight_decay, lambda decay: decay >= 0, "at least 0"),
+            ("momentum", self.momentum, lambda momentum: 0 <= momentum < 1, "in [0, 1)"),
+            ("grad_clip", clip, lambda clip: clip > 0, "above 0, or null"),
+        ):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and fits(value)):
+                raise ValueError(f"optimizer.{name}={value}: must be {what}.")
+        require_whole("optimizer.warmup_steps", self.warmup_steps, 0)
+        if self.horizon is not None:
+            require_whole("optimizer.horizon", self.horizon, 1)
 
     def lr_at(self, step: int, steps: int) -> float:
         """Learning rate of step ``step`` (from 0) of ``steps``."""
@@ -71,7 +70,3 @@ class OptimizerSettings:
             parameters, lr=self.lr, betas=(self.betas[0], self.betas[1]), eps=self.eps,
             weight_decay=self.weight_decay,
         )  # fmt: skip
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

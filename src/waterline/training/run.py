@@ -1,7 +1,5 @@
 """A whole run: found or made in its folder, continued where it stands, finished once."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator, Mapping
@@ -64,11 +62,11 @@ def train(config: Config, default: Config) -> RunFolder:
         folder.check_identity(identity(config))
         return folder
     task = build_task(config)
-    run = assemble(config, task)
+    stage, evaluation = assemble(config, task)
     # Everything was built and checked before hours go into the base.
     if (base := _base_weights(config, task)) is not None:
-        run.stage.start_from(base)
-    return _run(config, config, folder, run.stage, config["training"], run.evaluation)
+        stage.start_from(base)
+    return _run(config, config, folder, stage, config["training"], evaluation)
 
 
 def _base_weights(config: Config, task: Any) -> Path | None:
@@ -122,16 +120,7 @@ def _run(
         run_id = identity(read)
         page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
         mirror.start(folder.root, page, config)
-        keeper = RunKeeper(
-            folder,
-            mirror,
-            checkpoint_every=settings["checkpoint_every"],
-            evaluation=evaluation,
-            split=config["evaluation"]["split"],
-            evaluate_every=config["evaluation"]["every"] if evaluation else 0,
-            log_every=settings["log_every"],
-            writes=first,
-        )
+        keeper = RunKeeper(folder, mirror, settings, evaluation, config["evaluation"], first)
         try:
             fit(config["trainer"], stage, keeper)
         finally:

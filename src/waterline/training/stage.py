@@ -47,7 +47,6 @@ class Stage(pl.LightningModule):
         self.done = 0
         self.row: Row = {}
         self.ranks = Ranks()
-        check_steps(steps)
 
     def start_from(self, weights: str | Path) -> None:
         """Takes the policy's first weights from a checkpoint.
@@ -100,14 +99,18 @@ class Stage(pl.LightningModule):
     def backward_loss(self, loss: Tensor) -> None:
         self.manual_backward(self.scaler.scale(loss))
 
+    def _optimizer(self) -> torch.optim.Optimizer:
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        return optimizer
+
     def optimize(self) -> float:
         """One optimizer step at the clock's learning rate; the norm before clipping.
 
         Raises:
             NonFinite: The gradient is, unless float16 scales it, where that step is left out.
         """
-        optimizer = self.optimizers(use_pl_optimizer=False)
-        assert isinstance(optimizer, torch.optim.Optimizer)
+        optimizer = self._optimizer()
         parameters = list(self.policy.parameters())
         for parameter in parameters:
             if parameter.grad is None:
@@ -130,8 +133,7 @@ class Stage(pl.LightningModule):
 
     def run_state(self) -> dict[str, Any]:
         """Everything that the next step depends on."""
-        optimizer = self.optimizers(use_pl_optimizer=False)
-        assert isinstance(optimizer, torch.optim.Optimizer)
+        optimizer = self._optimizer()
         return {
             "done": self.done,
             "policy": self.policy.state_dict(),
@@ -142,16 +144,9 @@ class Stage(pl.LightningModule):
 
     def load_run_state(self, state: dict[str, Any]) -> None:
         """Puts back what ``run_state`` gave; called once Lightning has made the optimizer."""
-        optimizer = self.optimizers(use_pl_optimizer=False)
-        assert isinstance(optimizer, torch.optim.Optimizer)
+        optimizer = self._optimizer()
         self.done = state["done"]
         self.policy.load_state_dict(state["policy"])
         optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         set_rng_state(state["rng"])
-
-
-def check_steps(steps: int) -> None:
-    """Raise ValueError for a run without a step."""
-    if steps < 1:
-        raise ValueError(f"training has steps={steps}: give at least 1.")

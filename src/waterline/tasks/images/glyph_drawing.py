@@ -1,7 +1,5 @@
 """Random affine changes, thickness, contrast and noise of glyph images."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

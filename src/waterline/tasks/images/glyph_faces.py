@@ -1,7 +1,5 @@
 """The font faces that matplotlib ships, and their characters as masks in three thicknesses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path

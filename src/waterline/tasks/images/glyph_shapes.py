@@ -1,7 +1,5 @@
 """The characters that differ in shape, in every face."""
 
-from __future__ import annotations
-
 import unicodedata
 from functools import cache, lru_cache
 

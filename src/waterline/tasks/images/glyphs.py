@@ -1,14 +1,12 @@
 """Characters in font faces: image classification without a download."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from waterline.runs.checks import require_whole
 from waterline.tasks.images.glyph_drawing import draw_glyphs
 from waterline.tasks.images.glyph_faces import DEV_FACES, TEST_FACES, TRAIN_FACES, stroke_masks
 from waterline.tasks.images.glyph_shapes import choose_characters
@@ -55,19 +53,15 @@ class GlyphsTask:
         size: int = 32,
         seed: int = 0,
     ) -> None:
+        require_whole("task.classes", classes, 2, MOST_CLASSES)
+        require_whole("task.size", size, *SIZES)
+        require_whole("task.seed", seed, -(2**63), 2**63)
         counts = {"train": train, "dev": dev, "test": test}
-        limits = {"classes": (classes, 2, MOST_CLASSES), "size": (size, *SIZES)}
-        limits |= {name: (count, 0, _STRIDE) for name, count in counts.items()}
-        limits["seed"] = (seed, -(2**63), 2**63)
-        for name, (value, least, most) in limits.items():
-            if not isinstance(value, int) or not least <= value <= most:
-                raise ValueError(
-                    f"glyphs got {name}={value}, but {name} is a whole number from {least} to"
-                    f" {most}: choose one in that range."
-                )
+        for name, count in counts.items():
+            require_whole(f"task.{name}", count, 0, _STRIDE)
         self.classes, self.size, self.seed = classes, size, seed
         self.splits: dict[str, ImageSplit] = {
-            name: GlyphSplit(faces, i * _STRIDE, counts[name], classes, size, seed)
+            name: GlyphSplit(self, faces, i * _STRIDE, counts[name])
             for i, (name, faces) in enumerate(_SPLITS.items())
         }
 
@@ -77,28 +71,18 @@ class GlyphsTask:
         return "".join(map(chr, choose_characters(self.classes, self.seed)))
 
 
-@dataclass
 class GlyphSplit:
     """Labelled images of one split, drawn when they are loaded."""
 
-    faces: tuple[str, ...]
-    first: int
-    count: int
-    classes: int
-    size: int
-    seed: int
-    ids: NDArray[np.int64] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.ids = np.arange(self.first, self.first + self.count)
+    def __init__(self, task: GlyphsTask, faces: tuple[str, ...], first: int, count: int) -> None:
+        # The numbers alone: a split that held its task would hold itself.
+        self.classes, self.size, self.seed = task.classes, task.size, task.seed
+        self.faces, self.first = faces, first
+        self.ids = np.arange(first, first + count)
+        self.labels: NDArray[np.int64] = np.arange(count) % self.classes  # (n,)
 
     def __len__(self) -> int:
-        return self.count
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """The class of each image: (n,)."""
-        return np.arange(self.count) % self.classes
+        return len(self.ids)
 
     def load(self, rows: Sequence[int], key: int | None) -> Images:
         """The images of these rows; ``key`` changes nothing, an image depends on its id alone."""

@@ -80,8 +80,11 @@ def _class_names(folder: Path) -> list[str]:
     return names
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+def some(names: Sequence[object]) -> str:
+    """The first three names, and how many more there are."""
+    return ", ".join(map(str, names[:3])) + (
+        f" and {len(names) - 3} more" if len(names) > 3 else ""
+    )
 
 
 def open_folders(root: Path, classes: int) -> tuple[FolderFiles, FolderFiles]:
@@ -104,12 +107,12 @@ def open_folders(root: Path, classes: int) -> tuple[FolderFiles, FolderFiles]:
         missing = sorted(set(here) - set(there))
         if missing:
             raise ValueError(
-                f"{root / name} has no class folder {_some(missing)}, but the other split has: both"
+                f"{root / name} has no class folder {some(missing)}, but the other split has: both"
                 " need the same classes."
             )
     if len(train) != classes:
         raise ValueError(
-            f"{root} has {len(train)} class folders, {_some(train)}, but task.classes is {classes};"
+            f"{root} has {len(train)} class folders, {some(train)}, but task.classes is {classes};"
             f" complete the folders or set task.classes={len(train)}."
         )
     return FolderFiles(root / "train", train), FolderFiles(held_out, val)

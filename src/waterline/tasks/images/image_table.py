@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from waterline.tasks.images.image_folders import some
+
 if TYPE_CHECKING:
     from datasets import Dataset
 
@@ -22,12 +24,11 @@ class TableFiles:
     def __init__(self, table: "Dataset", name: str, classes: int) -> None:
         from datasets import ClassLabel, Image
 
-        missing = [column for column in ("image", "label") if column not in table.column_names]
-        if missing:
-            raise ValueError(
-                f"{name} has no column {' and no column '.join(missing)}; take a data set with"
-                " the columns image and label."
-            )
+        for column in ("image", "label"):
+            if column not in table.column_names:
+                raise ValueError(
+                    f"{name} has no column {column}; take a data set with image and label."
+                )
         feature = table.features["label"]
         if isinstance(feature, ClassLabel) and feature.num_classes != classes:
             raise ValueError(
@@ -41,11 +42,10 @@ class TableFiles:
 
     def read(self, row: int) -> bytes:
         """The bytes of the file of this row, unchecked."""
-        image: dict[str, Any] | None = self.images[row]["image"]
-        if image is None or (image["bytes"] is None and image["path"] is None):
+        image: dict[str, Any] = self.images[row]["image"] or {}
+        if (data := image.get("bytes")) is None and image.get("path") is None:
             raise ValueError("the row holds no image")
-        data: bytes | None = image["bytes"]
-        return Path(image["path"]).read_bytes() if data is None else data
+        return Path(image["path"]).read_bytes() if data is None else bytes(data)
 
     def name(self, row: int) -> str:
         """The data set, split and row."""
@@ -69,11 +69,8 @@ def _labels(table: "Dataset", name: str, classes: int) -> NDArray[np.int64]:
         )
     unused = np.flatnonzero(np.bincount(labels, minlength=classes) == 0)
     if len(unused):
-        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
-        raise ValueError(
-            f"{name} has no image of class {', '.join(map(str, unused[:3]))}{more}; complete it or"
-            " set task.classes to the number of its classes."
-        )
+        gaps = some(unused.tolist())
+        raise ValueError(f"{name} has no image of class {gaps}; complete it or set task.classes.")
     return np.ascontiguousarray(labels)
 
 
@@ -86,17 +83,15 @@ def open_table(dataset: str, classes: int) -> tuple[TableFiles, TableFiles]:
     """
     from datasets import load_dataset
 
-    tables = {}
+    opened = []
     for split in ("train", "validation"):
         try:
-            tables[split] = load_dataset(dataset, split=split)
+            table = load_dataset(dataset, split=split)
         except Exception as error:  # of the library, of its transport, of the file system
             reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
             raise ValueError(
                 f"The data set {dataset!r} cannot be loaded ({reason}): check its name and the"
                 " connection, or set task.root to a folder with train/ and val/."
             ) from None
-    train, validation = (
-        TableFiles(table, f"{dataset} ({split})", classes) for split, table in tables.items()
-    )
-    return train, validation
+        opened.append(TableFiles(table, f"{dataset} ({split})", classes))
+    return opened[0], opened[1]

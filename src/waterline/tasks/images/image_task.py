@@ -1,10 +1,8 @@
 """What the rest of the line asks of an image classification task."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +55,6 @@ class ImageSplit(Protocol):
         """
 
 
-@runtime_checkable
 class ImageTask(Protocol):
     """A classifier's data: each image is a prompt, a response is one class label.
 

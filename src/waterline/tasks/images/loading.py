@@ -1,7 +1,6 @@
 """Images of a split in batches, by worker processes."""
 
-from __future__ import annotations
-
+import torch
 from torch.utils.data import DataLoader, Dataset
 
 from waterline.tasks.images.image_task import Images, ImageSplit
@@ -20,28 +19,14 @@ class FixedBatches(Dataset[Images]):
         return self.split.load(self.chunks[chunk], None)
 
 
-def _first_item(items: list[object]) -> object:
-    """The collation of a loader whose items are whole batches already."""
-    return items[0]
-
-
 def loader(batches: Dataset[object], items: range, workers: int) -> DataLoader[object]:
     """A loader of whole batches by worker processes, in order; 0 workers: in this process.
 
     What it gives does not depend on ``workers``.
     """
-    import torch
-
-    return DataLoader(
-        batches,
-        batch_size=1,
-        sampler=items,
-        collate_fn=_first_item,
-        num_workers=workers,
-        # A loader draws from its generator each time it starts: not from the run's.
-        generator=torch.Generator(),
-        pin_memory=False,
-    )
+    # A loader draws from its generator each time it starts: not from the run's.
+    own = torch.Generator()
+    return DataLoader(batches, batch_size=None, sampler=items, num_workers=workers, generator=own)
 
 
 def mislabelled(images: Images, classes: int) -> list[str]:

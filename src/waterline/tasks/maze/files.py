@@ -2,8 +2,7 @@
 
 import json
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,100 +12,76 @@ from waterline.tasks.maze.walk import judge_walk
 
 _KEYS = "'sequence' (or 'reward_model' with 'ground_truth')"
 
-
-def _sequence(row: Any, where: str) -> str:
-    if isinstance(row, dict):
-        found = row.get("sequence")
-        if found is None and isinstance(row.get("reward_model"), dict):
-            found = row["reward_model"].get("ground_truth")
-        if isinstance(found, str):
-            return found
-    raise ValueError(f"{where} has no text under {_KEYS}; give the maze's full sequence there.")
+# What stands in some rows of a file, in the order that they are asked for.
+Values = Callable[[Sequence[int]], Iterable[Any]]
 
 
-class MazeFile(ABC):
-    """Rows of a file, each with the full sequence of one maze, readable in any order."""
+class MazeFile:
+    """A .jsonl or .parquet file with the full sequence of one maze in each of its ``rows``.
+
+    Raises ValueError when it cannot be read as such.
+    """
 
     def __init__(self, path: Path) -> None:
+        kinds = {".jsonl": _json_lines, ".parquet": _parquet}
+        if path.suffix not in kinds or not path.is_file():
+            raise ValueError(f"There are no mazes at {path}; give a .jsonl or .parquet file.")
         self.path = path
+        self.rows, self._values = kinds[path.suffix](path)
 
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def values(self, rows: Sequence[int]) -> list[Any]:
-        """What stands in ``rows``, unchecked."""
-
-    def read(self, rows: Sequence[int]) -> list[str]:
+    def read(self, rows: Sequence[int]) -> Iterator[str]:
         """The sequences of ``rows``; raises ValueError for a row without one."""
-        pairs = zip(rows, self.values(rows), strict=True)
-        return [_sequence(value, self.where(row)) for row, value in pairs]
+        values = iter(self._values(rows))
+        for row in rows:
+            try:
+                value = next(values)
+            except ValueError:
+                raise ValueError(
+                    f"{self.where(row)} is not JSON; each line needs one JSON object."
+                ) from None
+            found = None
+            if isinstance(value, dict):
+                found = value.get("sequence")
+                if found is None and isinstance(value.get("reward_model"), dict):
+                    found = value["reward_model"].get("ground_truth")
+            if not isinstance(found, str):
+                raise ValueError(f"{self.where(row)} has no text under {_KEYS}; add it there.")
+            yield found
 
     def where(self, row: int) -> str:
         """How an error names ``row``."""
         return f"Row {row + 1} of {self.path}"
 
 
-class JsonLines(MazeFile):
-    """One JSON object a line, its sequence under ``sequence``; blank lines are skipped."""
+def _json_lines(path: Path) -> tuple[int, Values]:
+    """One JSON object a line; blank lines are skipped."""
+    places, place = [], 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.strip():
+                places.append(place)
+            place += len(line)
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._places = []
+    # Only the places are kept: a million mazes are gigabytes.
+    def values(rows: Sequence[int]) -> Iterator[Any]:
         with path.open("rb") as file:
-            place = 0
-            for line in file:
-                if line.strip():
-                    self._places.append(place)
-                place += len(line)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def values(self, rows: Sequence[int]) -> list[Any]:
-        """The objects of ``rows``; raises ValueError for a line that is not JSON."""
-        values = []
-        with self.path.open("rb") as file:
             for row in rows:
-                file.seek(self._places[row])
-                try:
-                    values.append(json.loads(file.readline()))
-                except ValueError:
-                    raise ValueError(
-                        f"{self.where(row)} is not JSON; each line needs one JSON object."
-                    ) from None
-        return values
+                file.seek(places[row])
+                yield json.loads(file.readline())
+
+    return len(places), values
 
 
-class Parquet(MazeFile):
-    """A Parquet table with the column ``sequence``, or ``reward_model`` with ``ground_truth``."""
+def _parquet(path: Path) -> tuple[int, Values]:
+    """A table with the column ``sequence``, or ``reward_model`` with ``ground_truth``."""
+    import pyarrow.parquet as pq
 
-    def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
-        super().__init__(path)
-        names = set(pq.read_schema(path).names)
-        columns = [name for name in ("sequence", "reward_model") if name in names][:1]
-        if not columns:
-            raise ValueError(f"{path} has no column {_KEYS}; give the mazes' full sequences there.")
-        self._rows = int(pq.read_metadata(path).num_rows)
-        # A million mazes are gigabytes: they are read when the first of them is.
-        self._table = cache(lambda: pq.read_table(path, columns=columns))
-
-    def __len__(self) -> int:
-        return self._rows
-
-    def values(self, rows: Sequence[int]) -> list[Any]:
-        """The rows as dictionaries."""
-        return list(self._table().take(list(rows)).to_pylist())
-
-
-def open_maze_file(path: Path) -> MazeFile:
-    """Open ``path`` (.jsonl or .parquet); raises ValueError when it cannot be read as such."""
-    kinds: dict[str, type[MazeFile]] = {".jsonl": JsonLines, ".parquet": Parquet}
-    if path.suffix not in kinds or not path.is_file():
-        raise ValueError(f"There are no mazes at {path}; give a .jsonl or .parquet file.")
-    return kinds[path.suffix](path)
+    names = pq.read_schema(path).names
+    columns = [name for name in ("sequence", "reward_model") if name in names][:1]
+    if not columns:
+        raise ValueError(f"{path} has no column {_KEYS}; give the mazes' full sequences there.")
+    table = cache(lambda: pq.read_table(path, columns=columns))  # read with its first row
+    return pq.read_metadata(path).num_rows, lambda rows: table().take(list(rows)).to_pylist()
 
 
 def _locate(path: Path, split: str) -> Path:
@@ -154,10 +129,10 @@ class LoadedMazes:
     def __init__(self, path: Path, size: int, counts: Mapping[str, int], seed: int) -> None:
         self.size, self.seed = size, seed
         places = {split: _locate(path, split) for split, count in counts.items() if count}
-        files = {place: open_maze_file(place) for place in dict.fromkeys(places.values())}
+        files = {place: MazeFile(place) for place in dict.fromkeys(places.values())}
         self._files = {split: files[place] for split, place in places.items()}
-        self._free = {file: list(range(len(file))) for file in files.values()}
-        rows = {file: len(file) for file in files.values()}
+        self._free = {file: list(range(file.rows)) for file in files.values()}
+        rows = {file: file.rows for file in files.values()}
         for split, file in self._files.items():
             _require_rows(split, counts[split], file, rows[file])
             rows[file] -= counts[split]

@@ -50,8 +50,8 @@ def prim_maze(size: int, rng: random.Random) -> Grid:
     return Grid(size, bytes(cells))
 
 
-def distinct_mazes(size: int, rng: random.Random, seen: set[bytes]) -> Iterator[Grid]:
-    """Yield mazes whose cells are not in ``seen``, adding each to it; ends when all were seen.
+def distinct_mazes(size: int, rng: random.Random, given: Set[bytes]) -> Iterator[Grid]:
+    """Yield each maze once whose cells are not among those ``given`` out.
 
     The mazes are draws of Prim's algorithm. Where few mazes exist (sizes up to 9) and 50 draws
     running were all seen before, those left are yielded in uniformly random order instead, since
@@ -59,7 +59,7 @@ def distinct_mazes(size: int, rng: random.Random, seen: set[bytes]) -> Iterator[
     many are taken, so a longer split begins with the shorter one.
     """
     listable = count_mazes(size) <= _LISTABLE
-    repeats = 0
+    seen, repeats = set(given), 0
     while not (listable and repeats >= _PATIENCE):
         grid = prim_maze(size, rng)
         if grid.cells in seen:
@@ -71,9 +71,7 @@ def distinct_mazes(size: int, rng: random.Random, seen: set[bytes]) -> Iterator[
     # Only now: listing the mazes of size 9 takes seconds.
     left = [grid for grid in all_mazes(size) if grid.cells not in seen]
     rng.shuffle(left)
-    for grid in left:
-        seen.add(grid.cells)
-        yield grid
+    yield from left
 
 
 def require_that_many_exist(size: int, counts: Mapping[str, int]) -> None:
@@ -83,7 +81,7 @@ def require_that_many_exist(size: int, counts: Mapping[str, int]) -> None:
     if total > exist:
         asked = ", ".join(f"{split} {count}" for split, count in counts.items())
         raise ValueError(
-            f"{total} distinct mazes are asked for ({asked}), but only {exist} exist of size"
+            f"{total} distinct mazes are asked for ({asked}), but only {exist:.0f} exist of size"
             f" {size}×{size}; ask for fewer or take a larger size."
         )
 
@@ -98,5 +96,5 @@ def generate_mazes(
 
     Returns the grids, each with its demonstration " MOVE … MOVE DONE <eos>".
     """
-    grids = islice(distinct_mazes(size, random.Random(f"maze/{seed}/{split}"), set(given)), count)
+    grids = islice(distinct_mazes(size, random.Random(f"maze/{seed}/{split}"), given), count)
     return [(grid, " ".join(("", *shortest_path(grid), "DONE <eos>"))) for grid in grids]

@@ -59,26 +59,22 @@ class Grid:
         Raises ValueError when there is no such part, when it is not a square of the four kinds of
         cell, or when it has not exactly one START and one GOAL.
         """
+
+        def refused(what: str) -> ValueError:
+            return ValueError(f"The maze {sequence[:40]!r}… {what}")
+
         words = sequence.split()
         try:
             first, last = words.index("GRID_START") + 1, words.index("GRID_END")
         except ValueError:
-            raise ValueError(
-                f"The maze {sequence[:40]!r}… has no GRID_START … GRID_END; pass the maze's text."
-            ) from None
+            raise refused("has no GRID_START … GRID_END; pass the maze's text.") from None
         ids = [TOKEN_IDS.get(word, -1) for word in words[first:last]]
         size = ids.index(NEWLINE) if NEWLINE in ids else 0
         rows = [ids[i : i + size + 1] for i in range(0, len(ids), size + 1)]
         cells = [cell for row in rows for cell in row[:-1]]
         square = all(len(row) == size + 1 and row[-1] == NEWLINE for row in rows)
         if size == 0 or len(rows) != size or not square:
-            raise ValueError(
-                f"The maze {sequence[:40]!r}… is not square; each of its rows needs as many cells"
-                " as there are rows, and a NEWLINE."
-            )
+            raise refused("is not square; give it rows of as many cells, each with a NEWLINE.")
         if not set(cells) <= set(CELLS) or cells.count(START) != 1 or cells.count(GOAL) != 1:
-            raise ValueError(
-                f"The maze {sequence[:40]!r}… has other cells than PATH and WALL, one START and one"
-                " GOAL; correct its text."
-            )
+            raise refused("has other cells than PATH, WALL, one START and one GOAL; correct it.")
         return cls(size, bytes(cells))

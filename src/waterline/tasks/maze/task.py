@@ -48,9 +48,7 @@ class MazeTask:
         counts = {"test": test, "dev": dev, "train": train, "sft": sft}
         for split, count in counts.items():
             if not 0 <= count <= 500_000_000:
-                raise ValueError(
-                    f"The split {split} has {count} mazes; give a number from 0 to 500,000,000."
-                )
+                raise ValueError(f"The split {split} has {count} mazes; give 0 to 500,000,000.")
         if max_response < 1:
             raise ValueError(f"max_response is {max_response} tokens; give at least 1.")
         self.max_response = max_response
