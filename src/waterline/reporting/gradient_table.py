@@ -1,11 +1,10 @@
 """Gradients at shared parameters: cosines and fidelities, with the difference from MaxRL."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from waterline.evaluation import Estimate, estimate
 from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
@@ -22,10 +21,8 @@ from waterline.reporting.render import (
 )
 from waterline.reporting.runs import Run
 
-Floats = NDArray[np.float64]
 DIGITS = 4
 UNITS = "batches"
-NOTHING = Estimate(unit=UNITS)
 COSINES = {
     "cosine_sample": "Single sample",
     "cosine_mean": "Mean of samples",
@@ -72,12 +69,15 @@ class GradientTable:
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return cosines, their differences, and fidelities; the papers have no such table."""
-        heads = ["", "", *COSINES.values()]
-        found = [Section("Cosine with the gradient of cross-entropy", heads, self._values(COSINES))]
-        if any(self.deltas):
-            found.append(Section("Differences of the cosine", heads, self._differences(COSINES)))
-        heads = ["", "", *FIDELITIES.values()]
-        return [*found, Section("Fidelity κ", heads, self._values(FIDELITIES))]
+        against = f" − {method_label(self.baseline)}"
+        pairs = [kind.titled(method_label(kind.method) + against) for kind in self.kinds]
+        labels = [kind.label for kind in self.kinds]
+        found = [
+            _section("Cosine with the gradient of cross-entropy", COSINES, labels, self.values),
+            _section("Differences of the cosine", COSINES, pairs, self.deltas, difference_lines),
+            _section("Fidelity κ", FIDELITIES, labels, self.values),
+        ]
+        return [section for section in found if section.lines]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per budget, method and quantity."""
@@ -95,22 +95,6 @@ class GradientTable:
             for name, value in values.items()
         )
 
-    def _values(self, names: Iterable[str]) -> Grid:
-        return [
-            line
-            for kind, values in zip(self.kinds, self.values, strict=True)
-            for line in value_lines(kind.label, [values.get(n, NOTHING) for n in names], DIGITS)
-        ]
-
-    def _differences(self, names: Iterable[str]) -> Grid:
-        grid = []
-        for kind, delta in zip(self.kinds, self.deltas, strict=True):
-            pair = f"{method_label(kind.method)} − {method_label(self.baseline)}"
-            if delta:
-                shown = [delta.get(name, NOTHING) for name in names]
-                grid += difference_lines(kind.titled(pair), shown, DIGITS)
-        return grid
-
 
 def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTable:
     """Return the table of the finished cross-entropy runs that measured gradients.
@@ -119,51 +103,57 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
         BadInput: when there is none, or the runs measured different things.
     """
     found = shared_gradients(runs)
-    kinds = found.kinds
-    scores = [_quantities(found, kind) for kind in kinds]
-    deltas: list[dict[str, Estimate]] = []
-    notes = list(found.notes)
-    for kind, ours in zip(kinds, scores, strict=True):
-        other = kind._replace(method=baseline)
-        if kind == other or other not in kinds:
-            deltas.append({})
-            continue
-        theirs = scores[kinds.index(other)]
-        deltas.append({n: _estimate(ours[n] - theirs[n]) for n in ours if n in theirs})
-    for kind in kinds:
-        zero, samples = found.zero(kind)
-        if zero:
+    scores = {kind: found.quantities(kind) for kind in found.kinds}
+    notes = [*NOTES, *found.notes]
+    deltas = []
+    for kind, ours in scores.items():
+        theirs = None if kind.method == baseline else scores.get(kind._replace(method=baseline))
+        deltas.append({} if theirs is None else _estimates(ours - theirs))
+        samples = found.of(kind)[0].query("kind == 'sample'").cosine
+        if zero := samples.isna().sum():
             notes.append(
-                f"{kind.label}: {zero} of {samples} sampled gradients were zero, which have no "
-                "direction, and are left out of the cosines of single samples."
+                f"{kind.label}: {zero} of {len(samples)} sampled gradients were zero, which have "
+                "no direction, and are left out of the cosines of single samples."
             )
     if len(found.runs) < SEEDS_FOR_A_CLAIM:
         seeds = seeds_word(len(found.runs))
         notes.append(f"With {seeds}, claims are about these checkpoints only.")
     return GradientTable(
-        kinds=tuple(kinds),
-        values=tuple({name: _estimate(array) for name, array in s.items()} for s in scores),
+        kinds=tuple(scores),
+        values=tuple(map(_estimates, scores.values())),
         deltas=tuple(deltas),
         baseline=baseline,
         runs=found.runs,
         subtitle=_subtitle(found),
-        notes=(*NOTES, *notes),
+        notes=tuple(notes),
     )
 
 
-def _quantities(found: SharedGradients, kind: Kind) -> dict[str, Floats]:
-    cosines = {f"cosine_{which}": found.cosine(kind, which) for which in found.measured(kind)}
-    kappas = {
-        f"{column}_{name}": found.kappa(kind, column, name, active=column == "kappa_after")
-        for column in ("kappa_before", "kappa_after")
-        for name in ("mean", "sd")
+def _estimates(scores: pd.DataFrame) -> dict[str, Estimate]:
+    """The means over the units that every seed has a value of, without what was not measured."""
+    shown = scores.reindex(columns=[*COSINES, *FIDELITIES])
+    by_seed = {str(name): column.unstack(UNIT).dropna(axis=1) for name, column in shown.items()}
+    return {
+        name: estimate(values.to_numpy(dtype=np.float64), UNITS, 1.0)
+        for name, values in by_seed.items()
+        if values.size
     }
-    return cosines | kappas | {"active": found.active(kind)}
 
 
-def _estimate(scores: Floats) -> Estimate:
-    """The mean over the units that every seed has a value of."""
-    return estimate(scores[:, ~np.isnan(scores).any(axis=0)], UNITS, 1.0)
+def _section(
+    title: str,
+    names: dict[str, str],
+    labels: Sequence[str],
+    rows: Sequence[dict[str, Estimate]],
+    lines: Callable[..., Grid] = value_lines,
+) -> Section:
+    """The lines of each row that has any value of ``names``, which gives the headings."""
+    grid: Grid = []
+    for label, row in zip(labels, rows, strict=True):
+        if row:
+            shown = [row.get(name, Estimate(unit=UNITS)) for name in names]
+            grid += lines(label, shown, DIGITS)
+    return Section(title, ["", "", *names.values()], grid)
 
 
 def _subtitle(found: SharedGradients) -> str:
@@ -172,5 +162,6 @@ def _subtitle(found: SharedGradients) -> str:
     samples = found.cosines["resample"].max() + 1
     return (
         f"Checkpoints at steps {', '.join(map(str, steps))}; {len(units)} (checkpoint, batch) "
-        f"pairs, {samples} resamplings of each; seeds {', '.join(map(str, found.seeds))}."
+        f"pairs, {samples} resamplings of each; seeds "
+        f"{', '.join(str(run.seed) for run in found.runs)}."
     )
