@@ -1,6 +1,6 @@
 """From run folders to tables and figures."""
 
-from waterline.reporting.brief import compare, print_compact, print_counts, print_probabilities
+from waterline.reporting.brief import print_compact, print_evaluations
 from waterline.reporting.command import report
 from waterline.reporting.estimator_table import EstimatorTable, estimator_table
 from waterline.reporting.gradient_table import GradientTable, gradient_table
@@ -18,7 +18,6 @@ __all__ = [
     "PassAtKTable",
     "Run",
     "SharedGradients",
-    "compare",
     "estimator_table",
     "finished",
     "glossary",
@@ -28,8 +27,7 @@ __all__ = [
     "metric",
     "pass_at_k_table",
     "print_compact",
-    "print_counts",
-    "print_probabilities",
+    "print_evaluations",
     "print_table",
     "report",
     "shared_gradients",

@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 
 from waterline.evaluation import Estimate, estimate
-from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
 from waterline.reporting.gradients import UNIT, SharedGradients, shared_gradients
 from waterline.reporting.kinds import Kind, method_label
 from waterline.reporting.render import (
     Grid,
     Section,
+    Table,
     bound_columns,
     difference_columns,
     difference_lines,
-    seeds_word,
+    few_seeds,
     value_lines,
 )
 from waterline.reporting.runs import Run
@@ -53,7 +53,7 @@ NOTES = (
 
 
 @dataclass(frozen=True)
-class GradientTable:
+class GradientTable(Table):
     """``values[i]`` and ``deltas[i]`` by quantity belong to ``kinds[i]``.
 
     A kind's difference is from the method ``baseline`` at the same budget, {} where there is none.
@@ -63,9 +63,6 @@ class GradientTable:
     values: tuple[dict[str, Estimate], ...]
     deltas: tuple[dict[str, Estimate], ...]
     baseline: str
-    runs: tuple[Run, ...]
-    subtitle: str
-    notes: tuple[str, ...]
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return cosines, their differences, and fidelities; the papers have no such table."""
@@ -115,9 +112,7 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
                 f"{kind.label}: {zero} of {len(samples)} sampled gradients were zero, which have "
                 "no direction, and are left out of the cosines of single samples."
             )
-    if len(found.runs) < SEEDS_FOR_A_CLAIM:
-        seeds = seeds_word(len(found.runs))
-        notes.append(f"With {seeds}, claims are about these checkpoints only.")
+    notes += few_seeds(len(found.runs), ", claims are about these checkpoints only.")
     return GradientTable(
         kinds=tuple(scores),
         values=tuple(map(_estimates, scores.values())),

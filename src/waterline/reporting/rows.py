@@ -123,17 +123,17 @@ class Row:
 def difference(a: Row, b: Row, k: int, estimator: str) -> Estimate:
     """Return Pass@K of ``a`` minus ``b`` in points, paired by question and by shared seed.
 
+    There must be a shared seed.
+
     Raises:
-        BadInput: when they share no seed, or were asked different questions.
+        BadInput: when they were asked different questions.
     """
-    ours, theirs, label = a.answers, b.answers, f"{a.label} and {b.label}"
+    ours, theirs = a.answers, b.answers
     seeds = [seed for seed in ours.seeds if seed in theirs.seeds]
-    if not seeds:
-        both = (", ".join(map(str, answers.seeds)) for answers in (ours, theirs))
-        raise BadInput(f"{label} share no seed ({' and '.join(both)}): run both on equal seeds.")
     if not np.array_equal(ours.prompts, theirs.prompts):
         raise BadInput(
-            f"{label} were evaluated on different questions: evaluate both on the same split."
+            f"{a.label} and {b.label} were evaluated on different questions: evaluate both on the "
+            "same split."
         )
     a_scores, b_scores = (side.only(seeds).scores(k, estimator) for side in (ours, theirs))
     return estimate(a_scores - b_scores)
