@@ -52,7 +52,7 @@ def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figu
         for panel, title in ((left, "Cosine, N₀ = {}"), (right, "Fidelity, N₀ = {}, step {}")):
             text = f"({next(letters)}) {title.format(n0, at)}"
             panel.set_title(text, loc="left", fontweight="bold")
-    legend(figure, axes.ravel(), NOTE)
+    legend(figure, NOTE)
     return figure
 
 

@@ -95,10 +95,10 @@ def log2_axis(axes: Axes, ks: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def legend(figure: Figure, axes: Iterable[Axes], note: str) -> None:
+def legend(figure: Figure, note: str) -> None:
     """Put one legend with every method, and how to read the lines, below the panels."""
     found: dict[Any, Artist] = {}
-    for panel in axes:
+    for panel in figure.axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(
