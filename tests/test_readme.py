@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from waterline.reporting import glossary
+from waterline.runs.metrics import glossary
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -1,6 +1,6 @@
 """Gradients at shared parameters: cosines and fidelities, with the difference from MaxRL."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,27 +54,23 @@ NOTES = (
 
 @dataclass(frozen=True)
 class GradientTable(Table):
-    """``values[i]`` and ``deltas[i]`` by quantity belong to ``kinds[i]``.
+    """The estimate of each quantity by budget and method, and its difference from ``baseline``.
 
-    A kind's difference is from the method ``baseline`` at the same budget, {} where there is none.
+    ``deltas`` has the methods that can be compared with the baseline at the same budget.
     """
 
-    kinds: tuple[Kind, ...]
-    values: tuple[dict[str, Estimate], ...]
-    deltas: tuple[dict[str, Estimate], ...]
+    values: dict[Kind, dict[str, Estimate]]
+    deltas: dict[Kind, dict[str, Estimate]]
     baseline: str
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return cosines, their differences, and fidelities; the papers have no such table."""
-        against = f" − {method_label(self.baseline)}"
-        pairs = [kind.titled(method_label(kind.method) + against) for kind in self.kinds]
-        labels = [kind.label for kind in self.kinds]
-        found = [
-            _section("Cosine with the gradient of cross-entropy", COSINES, labels, self.values),
-            _section("Differences of the cosine", COSINES, pairs, self.deltas, difference_lines),
-            _section("Fidelity κ", FIDELITIES, labels, self.values),
-        ]
-        return [section for section in found if section.lines]
+        titles = ("Cosine with the gradient of cross-entropy", "Differences of the cosine")
+        found = [_section(titles[0], COSINES, self.values, value_lines)]
+        if self.deltas:
+            against = f" − {method_label(self.baseline)}"
+            found.append(_section(titles[1], COSINES, self.deltas, difference_lines, against))
+        return [*found, _section("Fidelity κ", FIDELITIES, self.values, value_lines)]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per budget, method and quantity."""
@@ -85,10 +81,10 @@ class GradientTable(Table):
                 "quantity": name,
                 "value": value.value,
                 **bound_columns(value),
-                **difference_columns(delta.get(name), self.baseline, UNITS),
+                **difference_columns(self.deltas.get(kind, {}).get(name), self.baseline, UNITS),
                 "seeds": " ".join(str(run.seed) for run in self.runs),
             }
-            for kind, values, delta in zip(self.kinds, self.values, self.deltas, strict=True)
+            for kind, values in self.values.items()
             for name, value in values.items()
         )
 
@@ -102,10 +98,11 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
     found = shared_gradients(runs)
     scores = {kind: found.quantities(kind) for kind in found.kinds}
     notes = [*NOTES, *found.notes]
-    deltas = []
+    deltas = {}
     for kind, ours in scores.items():
-        theirs = None if kind.method == baseline else scores.get(kind._replace(method=baseline))
-        deltas.append({} if theirs is None else _estimates(ours - theirs))
+        theirs = scores.get(kind._replace(method=baseline))
+        if theirs is not None and kind.method != baseline:
+            deltas[kind] = _estimates(ours - theirs)
         samples = found.of(kind)[0].query("kind == 'sample'").cosine
         if zero := samples.isna().sum():
             notes.append(
@@ -113,11 +110,11 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
                 "no direction, and are left out of the cosines of single samples."
             )
     notes += few_seeds(len(found.runs), ", claims are about these checkpoints only.")
+    values = {kind: _estimates(quantities) for kind, quantities in scores.items()}
     return GradientTable(
-        kinds=tuple(scores),
-        values=tuple(map(_estimates, scores.values())),
-        deltas=tuple(deltas),
-        baseline=baseline,
+        values,
+        deltas,
+        baseline,
         runs=found.runs,
         subtitle=_subtitle(found),
         notes=tuple(notes),
@@ -138,16 +135,15 @@ def _estimates(scores: pd.DataFrame) -> dict[str, Estimate]:
 def _section(
     title: str,
     names: dict[str, str],
-    labels: Sequence[str],
-    rows: Sequence[dict[str, Estimate]],
-    lines: Callable[..., Grid] = value_lines,
+    rows: dict[Kind, dict[str, Estimate]],
+    lines: Callable[..., Grid],
+    against: str = "",
 ) -> Section:
-    """The lines of each row that has any value of ``names``, which gives the headings."""
+    """The lines of each row; ``names`` gives the headings of the quantities shown."""
     grid: Grid = []
-    for label, row in zip(labels, rows, strict=True):
-        if row:
-            shown = [row.get(name, Estimate(unit=UNITS)) for name in names]
-            grid += lines(label, shown, DIGITS)
+    for kind, row in rows.items():
+        shown = [row.get(name, Estimate(unit=UNITS)) for name in names]
+        grid += lines(kind.titled(method_label(kind.method) + against), shown, DIGITS)
     return Section(title, ["", "", *names.values()], grid)
 
 

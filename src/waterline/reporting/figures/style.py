@@ -54,11 +54,6 @@ def style(method: str) -> dict[str, Any]:
     return {"color": colour, "linestyle": dash, "label": method_label(method)}
 
 
-def tinted(colour: str, share: float) -> tuple[float, ...]:
-    """Return the colour mixed with white, of which it has ``share``."""
-    return tuple(1 - share * (1 - part) for part in to_rgb(colour))
-
-
 def budget_styles(kinds: Iterable[Kind]) -> dict[Kind, dict[str, Any]]:
     """Return looks that tell budgets apart: the smaller one, the paler and thinner its line."""
     budgets = sorted({kind.n0 for kind in kinds if kind.n0 is not None}, reverse=True)
@@ -66,8 +61,9 @@ def budget_styles(kinds: Iterable[Kind]) -> dict[Kind, dict[str, Any]]:
     for kind in kinds:
         depth = 0.5 ** (budgets.index(kind.n0) if kind.n0 is not None else 0)
         look = style(kind.method)
-        look |= {"color": tinted(look["color"], depth), "linewidth": 1.0 + 0.6 * depth}
-        looks[kind] = look | {"label": kind.label}
+        pale = tuple(1 - depth * (1 - part) for part in to_rgb(look["color"]))  # mixed with white
+        own = {"color": pale, "linewidth": 1.0 + 0.6 * depth, "label": kind.label}
+        looks[kind] = look | own
     return looks
 
 
