@@ -7,17 +7,9 @@ from rich.console import Console
 
 from waterline.evaluation import Estimate, estimate
 from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
+from waterline.reporting import render
 from waterline.reporting.kinds import BASE, method_label, normalisation_label
 from waterline.reporting.pass_at_k import PassAtKTable
-from waterline.reporting.render import (
-    interval,
-    legible,
-    plain,
-    seeds_word,
-    signed,
-    text_grid,
-    verdict,
-)
 from waterline.reporting.rows import Row, collect
 
 WIDTH = 80
@@ -44,7 +36,7 @@ def print_compact(console: Console, table: PassAtKTable, title: str) -> None:
         return kind._replace(normalisation="" if common else kind.normalisation).titled(name)
 
     lines = [
-        [named(row, method_label(row.method)), *(plain(value.value, 1) for value in values)]
+        [named(row, method_label(row.method)), *(render.plain(value.value, 1) for value in values)]
         for row, values in zip(table.rows, table.values, strict=True)
     ]
     # Fewer K leave wider cells; five fill the line.
@@ -58,7 +50,7 @@ def print_compact(console: Console, table: PassAtKTable, title: str) -> None:
         rests = "seeds and questions" if seeds >= SEEDS_FOR_A_CLAIM else found[0].values[0].unit
         note = f"Below each difference its 95% interval over {rests}"
         if seeds < SEEDS_FOR_A_CLAIM:
-            note += f"; with {seeds_word(seeds)}, about these checkpoints only"
+            note += f"; with {render.seeds_word(seeds)}, about these checkpoints only"
         console.print(f"{note}.", style="dim", highlight=False)
 
 
@@ -77,10 +69,10 @@ def print_evaluations(console: Console, frame: pd.DataFrame, split: str, ks: Seq
         line += [f"{100 * rows['top1'].mean():.1f}"] if exact else []
         for k in ks:
             found = estimate(answers.scores(k, "unbiased")) if k <= answers.most else None
-            line.append(f"{found.value:.1f} {interval(found.units)}" if found else "–")
+            line.append(f"{found.value:.1f} {render.interval(found.units)}" if found else "–")
         lines.append(line)
     size = ["Prompts", "Top-1"] if exact else ["Prompts × responses"]
-    grid = text_grid(["Step", *size, *(f"Pass@{k}" for k in ks)], lines)
+    grid = render.text_grid(["Step", *size, *(f"Pass@{k}" for k in ks)], lines)
     console.print(grid, highlight=False)
     how = "exact Pass@K; " if exact else ""
     about = f"{split} split; {how}95% intervals over questions, this checkpoint fixed."
@@ -88,17 +80,17 @@ def print_evaluations(console: Console, frame: pd.DataFrame, split: str, ks: Seq
 
 
 def _stacked(delta: Estimate, cell: int) -> str:
-    digits = legible(delta, 1)
-    bounds, found = interval(delta.interval, True, digits), verdict(delta)
+    digits = render.legible(delta, 1)
+    bounds, found = render.interval(delta.interval, True, digits), render.verdict(delta)
     if cell < BRACKETS:
         bounds, found = bounds.strip("[]"), found.removeprefix("within ")
-    return f"{signed(delta.value, digits)}\n{bounds}\n{found}"
+    return f"{render.signed(delta.value, digits)}\n{bounds}\n{found}"
 
 
 def _print_aligned(
     console: Console, title: str, ks: Sequence[int], lines: list[list[str]], cell: int
 ) -> None:
-    grid = text_grid([title, *(f"K = {k}" for k in ks)], lines, left=1, padding=(0, 1, 0, 0))
+    grid = render.text_grid([title, *(f"K = {k}" for k in ks)], lines, left=1, padding=(0, 1, 0, 0))
     grid.columns[0].width = max(LABEL, min(28, WIDTH - 1 - len(ks) * (cell + 1)))
     for column in grid.columns[1:]:
         column.min_width = cell

@@ -21,59 +21,37 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EstimatorRow:
-    """One estimate at one budget; ``m`` pilot samples per prompt, ``values`` as in MEASURES."""
-
-    p_hat: str
-    n0: int
-    m: int
-    settings: str
-    runs: tuple[Run, ...]
-    epoch: int
-    values: tuple[Estimate, ...]
-
-
 @dataclass(frozen=True)
 class EstimatorTable(Table):
-    """Mean absolute error and Pearson correlation of pilot and historical estimates."""
+    """Mean absolute error and Pearson correlation of pilot and historical estimates.
 
-    rows: tuple[EstimatorRow, ...]
+    ``measured`` has a line for each estimate, budget and measure, as :meth:`tidy` returns it;
+    ``m`` is the pilot's samples per prompt.
+    """
+
+    measured: pd.DataFrame
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return one grid: the means over seeds, the paper's values, the runs intervals."""
-        lines = []
-        for row in self.rows:
-            about = [str(row.n0), str(row.m), str(row.epoch + 1), str(len(row.runs))]
-            name = LABELS[row.p_hat] + (f" ({row.settings})" if row.settings else "")
-            lines.append([name, "mean", *about, *(plain(v.value, 4) for v in row.values)])
+        grid = []
+        by = ["method", "settings", "n0", "m", "epoch", "seeds"]
+        for (method, settings, n0, m, epoch, seeds), row in self.measured.groupby(by, sort=False):
+            about = [str(n0), str(m), str(epoch), str(len(seeds.split()))]
             blank = [""] * len(about)
+            name = LABELS[method] + (f" ({settings})" if settings else "")
+            grid.append([name, "mean", *about, *(plain(value, 4) for value in row.value)])
             if paper is not None:
-                cell = {"method": row.p_hat, "n0": row.n0}
-                theirs = [paper_value(paper, metric=name, **cell) for _, name, _ in MEASURES]
-                lines.append(["", "paper", *blank, *(plain(value, 4) for value in theirs)])
-            lines.append(["", "runs", *blank, *(interval(v.runs, digits=4) for v in row.values)])
+                cell = {"method": method, "n0": n0}
+                theirs = [paper_value(paper, metric=metric, **cell) for metric in row.metric]
+                grid.append(["", "paper", *blank, *(plain(value, 4) for value in theirs)])
+            bounds = zip(row.runs_low, row.runs_high, strict=True)
+            grid.append(["", "runs", *blank, *(interval(pair, digits=4) for pair in bounds)])
         header = ["", "", "N₀", "m", "Epoch", "Seeds", *(title for _, _, title in MEASURES)]
-        return [Section("Estimates against exact probabilities", header, lines, fixed=8)]
+        return [Section("Estimates against exact probabilities", header, grid, fixed=8)]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per row and measure."""
-        return pd.DataFrame(
-            {
-                "n0": row.n0,
-                "m": row.m,
-                "method": row.p_hat,
-                "settings": row.settings,
-                "metric": name,
-                "value": value.value,
-                "runs_low": value.runs[0],
-                "runs_high": value.runs[1],
-                "epoch": row.epoch + 1,
-                "seeds": " ".join(str(run.seed) for run in row.runs),
-            }
-            for row in self.rows
-            for (_, name, _), value in zip(MEASURES, row.values, strict=True)
-        )
+        return self.measured.copy()
 
 
 def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
@@ -96,15 +74,15 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
         what = f"No finished run logged {MEASURES[0][0]} with a pilot or historical estimate"
         raise nothing_to_show(what, notes, "train one where the success probability is known")
     alike = Counter(key[:3] for key in groups)
-    rows = []
+    lines: list[dict[str, object]] = []
     for key in sorted(groups, key=lambda key: (key[0], list(LABELS).index(key[1]), *key[2:])):
         settings = key[3] if alike[key[:3]] > 1 else ""
-        rows.append(_row(*key[:3], settings, groups[key], notes))
-    few = min(len(row.runs) for row in rows)
+        lines += _lines(*key[:3], settings, groups[key], notes)
+    few = min(map(len, groups.values()))
     notes += few_seeds(few, " in the smallest row, this is about these runs.")
     return EstimatorTable(
-        tuple(rows),
-        runs=tuple(run for row in rows for run in row.runs),
+        pd.DataFrame(lines),
+        runs=tuple(run for members in groups.values() for run in members),
         subtitle="Training batches of the last full epoch.",
         notes=(NOTE, "95% intervals. runs: seeds resampled.", *notes),
     )
@@ -121,9 +99,9 @@ def last_full_epoch(metrics: pd.DataFrame) -> tuple[int, pd.DataFrame]:
     return epoch, metrics[metrics.epoch == epoch]
 
 
-def _row(
+def _lines(
     n0: int, p_hat: str, m: int, settings: str, runs: list[Run], notes: list[str]
-) -> EstimatorRow:
+) -> list[dict[str, object]]:
     label = f"{LABELS[p_hat]}, N₀ = {n0}"
     runs = one_of_each_seed(label, runs)
     epochs, last = zip(*(last_full_epoch(run.metrics) for run in runs), strict=True)
@@ -138,9 +116,11 @@ def _row(
             f"{label}: {undefined.sum()} of {len(undefined)} batches had no correlation and are "
             "left out."
         )
-    values = []
+    about = {"n0": n0, "m": m, "method": p_hat, "settings": settings}
+    rest = {"epoch": epochs[0] + 1, "seeds": " ".join(str(run.seed) for run in runs)}
+    lines = []
     means = np.stack([rows.mean().to_numpy() for rows in batches], axis=1)
-    for mean, (_, _, title) in zip(means, MEASURES, strict=True):
+    for mean, (_, name, title) in zip(means, MEASURES, strict=True):
         missing = [str(run.seed) for run, gap in zip(runs, np.isnan(mean), strict=True) if gap]
         if missing:
             notes.append(
@@ -148,5 +128,8 @@ def _row(
                 f"{', '.join(missing)}; a correlation needs estimates that differ, and a history "
                 "has them from its second epoch on."
             )
-        values.append(Estimate() if missing else estimate(mean[:, None], "seeds", 1.0))
-    return EstimatorRow(p_hat, n0, m, settings, tuple(runs), epochs[0], tuple(values))
+        found = Estimate() if missing else estimate(mean[:, None], "seeds", 1.0)
+        low, high = found.runs
+        value = {"metric": name, "value": found.value, "runs_low": low, "runs_high": high}
+        lines.append(about | value | rest)
+    return lines

@@ -1,24 +1,15 @@
 """Gradients at shared parameters: cosines and fidelities, with the difference from MaxRL."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from waterline.evaluation import Estimate, estimate
-from waterline.reporting.gradients import UNIT, SharedGradients, shared_gradients
+from waterline.reporting import render
+from waterline.reporting.gradients import UNIT, SharedGradients, of, shared_gradients
 from waterline.reporting.kinds import Kind, method_label
-from waterline.reporting.render import (
-    Grid,
-    Section,
-    Table,
-    bound_columns,
-    difference_columns,
-    difference_lines,
-    few_seeds,
-    value_lines,
-)
 from waterline.reporting.runs import Run
 
 DIGITS = 4
@@ -53,7 +44,7 @@ NOTES = (
 
 
 @dataclass(frozen=True)
-class GradientTable(Table):
+class GradientTable(render.Table):
     """The estimate of each quantity by budget and method, and its difference from ``baseline``.
 
     ``deltas`` has the methods that can be compared with the baseline at the same budget.
@@ -63,30 +54,32 @@ class GradientTable(Table):
     deltas: dict[Kind, dict[str, Estimate]]
     baseline: str
 
-    def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
+    def sections(self, paper: pd.DataFrame | None = None) -> list[render.Section]:
         """Return cosines, their differences, and fidelities; the papers have no such table."""
-        titles = ("Cosine with the gradient of cross-entropy", "Differences of the cosine")
-        found = [_section(titles[0], COSINES, self.values, value_lines)]
+        found = [_section("Cosine with the gradient of cross-entropy", COSINES, self.values)]
         if self.deltas:
             against = f" − {method_label(self.baseline)}"
-            found.append(_section(titles[1], COSINES, self.deltas, difference_lines, against))
-        return [*found, _section("Fidelity κ", FIDELITIES, self.values, value_lines)]
+            found.append(_section("Differences of the cosine", COSINES, self.deltas, against))
+        return [*found, _section("Fidelity κ", FIDELITIES, self.values)]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per budget, method and quantity."""
-        return pd.DataFrame(
-            {
-                "n0": kind.n0,
-                "method": kind.method,
-                "quantity": name,
-                "value": value.value,
-                **bound_columns(value),
-                **difference_columns(self.deltas.get(kind, {}).get(name), self.baseline, UNITS),
-                "seeds": " ".join(str(run.seed) for run in self.runs),
-            }
-            for kind, values in self.values.items()
-            for name, value in values.items()
-        )
+        lines = []
+        for kind, values in self.values.items():
+            deltas = self.deltas.get(kind, {})
+            lines += [
+                {
+                    "n0": kind.n0,
+                    "method": kind.method,
+                    "quantity": name,
+                    "value": value.value,
+                    **render.bound_columns(value),
+                    **render.difference_columns(deltas.get(name), self.baseline, UNITS),
+                    "seeds": " ".join(str(run.seed) for run in self.runs),
+                }
+                for name, value in values.items()
+            ]
+        return pd.DataFrame(lines)
 
 
 def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTable:
@@ -103,13 +96,13 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
         theirs = scores.get(kind._replace(method=baseline))
         if theirs is not None and kind.method != baseline:
             deltas[kind] = _estimates(ours - theirs)
-        samples = found.of(kind)[0].query("kind == 'sample'").cosine
+        samples = of(found.cosines, kind).query("kind == 'sample'").cosine
         if zero := samples.isna().sum():
             notes.append(
                 f"{kind.label}: {zero} of {len(samples)} sampled gradients were zero, which have "
                 "no direction, and are left out of the cosines of single samples."
             )
-    notes += few_seeds(len(found.runs), ", claims are about these checkpoints only.")
+    notes += render.few_seeds(len(found.runs), ", claims are about these checkpoints only.")
     values = {kind: _estimates(quantities) for kind, quantities in scores.items()}
     return GradientTable(
         values,
@@ -133,18 +126,15 @@ def _estimates(scores: pd.DataFrame) -> dict[str, Estimate]:
 
 
 def _section(
-    title: str,
-    names: dict[str, str],
-    rows: dict[Kind, dict[str, Estimate]],
-    lines: Callable[..., Grid],
-    against: str = "",
-) -> Section:
-    """The lines of each row; ``names`` gives the headings of the quantities shown."""
-    grid: Grid = []
+    title: str, names: dict[str, str], rows: dict[Kind, dict[str, Estimate]], against: str = ""
+) -> render.Section:
+    """The lines of each row, differences where they are ``against`` a method, under ``names``."""
+    grid: render.Grid = []
+    lines_of = render.difference_lines if against else render.value_lines
     for kind, row in rows.items():
         shown = [row.get(name, Estimate(unit=UNITS)) for name in names]
-        grid += lines(kind.titled(method_label(kind.method) + against), shown, DIGITS)
-    return Section(title, ["", "", *names.values()], grid)
+        grid += lines_of(kind.titled(method_label(kind.method) + against), shown, DIGITS)
+    return render.Section(title, ["", "", *names.values()], grid)
 
 
 def _subtitle(found: SharedGradients) -> str:

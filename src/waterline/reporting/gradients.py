@@ -35,14 +35,6 @@ class SharedGradients:
         pairs = self.cosines[["n0", "method"]].drop_duplicates()
         return in_order(Kind(n0=int(n0), method=str(m)) for n0, m in pairs.to_numpy())
 
-    def of(self, kind: Kind) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the cosines and the fidelities of one method at one budget."""
-        cosines, fidelity = (
-            frame[(frame.n0 == kind.n0) & (frame.method == kind.method)]
-            for frame in (self.cosines, self.fidelity)
-        )
-        return cosines, fidelity
-
     def quantities(self, kind: Kind) -> pd.DataFrame:
         """Return what the table shows, a column each, by seed, checkpoint and batch.
 
@@ -50,7 +42,7 @@ class SharedGradients:
         of their mean, ``cosine_expected`` that of the closed form, which not every method has. The
         fidelities after allocation are over the prompts that got rollouts; NaN where none did.
         """
-        cosines, prompts = self.of(kind)
+        cosines, prompts = of(self.cosines, kind), of(self.fidelity, kind)
         by = ["seed", *UNIT]
         before = prompts.groupby(by).kappa_before
         after = prompts[prompts.active].groupby(by).kappa_after
@@ -59,6 +51,11 @@ class SharedGradients:
         for name, kappa in (("before", before), ("after", after)):
             found |= {f"kappa_{name}_mean": kappa.mean(), f"kappa_{name}_sd": kappa.std(ddof=0)}
         return pd.DataFrame(found | {"active": prompts.groupby(by).active.mean()})
+
+
+def of(frame: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """Return the rows of one method at one budget."""
+    return frame[(frame.n0 == kind.n0) & (frame.method == kind.method)]
 
 
 def shared_gradients(runs: Iterable[Run]) -> SharedGradients:

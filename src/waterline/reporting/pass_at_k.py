@@ -9,20 +9,9 @@ import numpy as np
 import pandas as pd
 
 from waterline.evaluation import Estimate, estimate
+from waterline.reporting import render
 from waterline.reporting.budgets import Budget, budget, match_notes, waterline_notes
 from waterline.reporting.kinds import BASE, Kind, method_label, per_budget
-from waterline.reporting.render import (
-    Grid,
-    Section,
-    Table,
-    amount,
-    bound_columns,
-    difference_columns,
-    difference_lines,
-    few_seeds,
-    paper_value,
-    value_lines,
-)
 from waterline.reporting.rows import Row, difference, table_rows
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
@@ -60,7 +49,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class PassAtKTable(Table):
+class PassAtKTable(render.Table):
     """A table of Pass@K in percent.
 
     ``values[i][j]`` belongs to ``rows[i]`` and ``ks[j]``; ``deltas[i]`` is the difference from the
@@ -76,16 +65,16 @@ class PassAtKTable(Table):
     gaps: tuple[Comparison | None, ...]
     budgets: tuple[Budget, ...]
 
-    def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
+    def sections(self, paper: pd.DataFrame | None = None) -> list[render.Section]:
         """Return values, differences where there are any, and budgets."""
-        values: Grid = []
+        values: render.Grid = []
         for row, line in zip(self.rows, self.values, strict=True):
             theirs = None if paper is None else [_paper(paper, row.kind, k) for k in self.ks]
-            values += value_lines(row.label, line, paper=theirs)
+            values += render.value_lines(row.label, line, paper=theirs)
         found = [self._section("Pass@K (%)", values)]
         for title, comparisons in (("", self.deltas), (" from {}", self.gaps)):
             if shown := [c for c in comparisons if c]:
-                lines = [line for c in shown for line in difference_lines(c.label, c.values)]
+                lines = [line for c in shown for line in render.difference_lines(c.label, c.values)]
                 name = title.format(method_label(shown[0].other.method))
                 found.append(self._section(f"Differences{name} (points)", lines))
         return [*found, self._budgets()]
@@ -95,19 +84,19 @@ class PassAtKTable(Table):
         places = product(range(len(self.rows)), range(len(self.ks)))
         return pd.DataFrame([self._line(i, j) for i, j in places])
 
-    def _section(self, title: str, lines: Grid) -> Section:
+    def _section(self, title: str, lines: render.Grid) -> render.Section:
         header = ["", "", *(f"K = {k}" for k in self.ks)]
-        return Section(title, header, lines, brief=[2 + j for j in _brief(self.ks)])
+        return render.Section(title, header, lines, brief=[2 + j for j in _brief(self.ks)])
 
-    def _budgets(self) -> Section:
+    def _budgets(self) -> render.Section:
         header = ["Row", "Seeds", "Step", "Questions × responses", "Rollouts", "Tokens"]
         lines = []
         for row, spent in zip(self.rows, self.budgets, strict=True):
             share = "–" if isnan(spent.waterline) else f"{100 * spent.waterline:.1f}%"
             seeds = ", ".join(map(str, row.answers.seeds))
-            numbers = [amount(spent.rollouts), amount(spent.tokens), share]
+            numbers = [render.amount(spent.rollouts), render.amount(spent.tokens), share]
             lines.append([row.label, seeds, str(row.step), row.answers.size, *numbers])
-        return Section("Budgets (per run)", [*header, "Waterline steps"], lines, fixed=7)
+        return render.Section("Budgets (per run)", [*header, "Waterline steps"], lines, fixed=7)
 
     def _line(self, i: int, j: int) -> dict[str, object]:
         row, value = self.rows[i], self.values[i][j]
@@ -123,7 +112,7 @@ class PassAtKTable(Table):
             "k": self.ks[j],
             "value": value.value,
             "unit": "%",
-            **bound_columns(value),
+            **render.bound_columns(value),
         }
         for found, names in (
             (self.deltas, ("baseline", "delta", "")),
@@ -132,7 +121,7 @@ class PassAtKTable(Table):
             if found is self.deltas or any(found):
                 c = found[i]
                 delta, other = (c.values[j], c.other.method) if c else (None, "")
-                line |= difference_columns(delta, other, names=names)
+                line |= render.difference_columns(delta, other, names=names)
         return line | {
             "seeds": " ".join(map(str, row.answers.seeds)),
             "questions": len(row.answers.prompts),
@@ -198,7 +187,7 @@ def pass_at_k_table(
     gaps = [minus(row, reference, lambda other: other.step, "step") for row in rows]
     few = min(len(row.answers.seeds) for row in rows if row.method != BASE)
     claim = "claims are about these checkpoints only, not about the methods."
-    notes += few_seeds(few, f" in the smallest row, {claim}")
+    notes += render.few_seeds(few, f" in the smallest row, {claim}")
     used = dict.fromkeys(row.answers.estimator(estimator) for row in rows)
     return PassAtKTable(
         runs=tuple(run for row in rows for run in row.runs),
@@ -257,4 +246,4 @@ def _brief(ks: Sequence[int]) -> list[int]:
 
 def _paper(paper: pd.DataFrame, kind: Kind, k: int) -> float:
     cell = {"normalisation": kind.normalisation or None, "n0": kind.n0, "method": kind.method}
-    return nan if kind.p_hat else paper_value(paper, metric="pass_at_k", k=k, **cell)
+    return nan if kind.p_hat else render.paper_value(paper, metric="pass_at_k", k=k, **cell)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from waterline.reporting.figures.panels import SEEDS_NOTE, Groups, Looks, draw_curves, draw_profile
 from waterline.reporting.figures.series import by_kind, metric_series, rolling_mean
-from waterline.reporting.figures.style import RC, budget_styles, draw_seeds, legend
+from waterline.reporting.figures.style import RC, budget_styles, draw_seeds, legend, lettered
 from waterline.reporting.rows import table_rows
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
@@ -49,10 +49,8 @@ def figure2(
         draw_curves(panel, groups, k, curve_split, looks=looks)
     draw_profile(panels[2], rows, split, looks=looks)
     largest = _cosines(panels[3], groups, looks)
-    titles = [f"Pass@{k} during training" for k in ks]
-    titles += ["Final profile", f"Gradient cosine{largest}"]
-    for letter, panel, title in zip("abcd", panels, titles, strict=True):
-        panel.set_title(f"({letter}) {title}", loc="left", fontweight="bold")
+    curves = [f"Pass@{k} during training" for k in ks]
+    lettered(panels, [*curves, "Final profile", f"Gradient cosine{largest}"])
     thin = f"(d) thin: measurements, thick: centred {WINDOW}-point mean"
     legend(figure, f"{SEEDS_NOTE}; {thin}")
     return figure

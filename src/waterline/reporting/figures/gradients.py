@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.style import RC, legend, style
-from waterline.reporting.gradients import shared_gradients
+from waterline.reporting.figures.style import RC, legend, lettered, style
+from waterline.reporting.gradients import of, shared_gradients
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
@@ -40,18 +40,15 @@ def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figu
     budgets = sorted({kind.n0 or 0 for kind in found.kinds})
     figure = Figure(figsize=(7.6, 2.9 * len(budgets) + 0.5), layout="constrained")
     axes = figure.subplots(len(budgets), 2, squeeze=False)
-    letters = iter("abcdefghijkl")
+    shown = found.fidelity[found.fidelity.checkpoint == at]
+    titles = []
     for (left, right), n0 in zip(axes, budgets, strict=True):
-        prompts = {}
-        for kind in found.kinds:
-            if kind.n0 == n0:
-                cosines, fidelity = found.of(kind)
-                _cosines(left, cosines, kind.method)
-                prompts[kind.method] = fidelity[fidelity.checkpoint == at]
-        _fidelities(right, prompts)
-        for panel, title in ((left, "Cosine, N₀ = {}"), (right, "Fidelity, N₀ = {}, step {}")):
-            text = f"({next(letters)}) {title.format(n0, at)}"
-            panel.set_title(text, loc="left", fontweight="bold")
+        kinds = [kind for kind in found.kinds if kind.n0 == n0]
+        for kind in kinds:
+            _cosines(left, of(found.cosines, kind), kind.method)
+        _fidelities(right, {kind.method: of(shown, kind) for kind in kinds})
+        titles += [f"Cosine, N₀ = {n0}", f"Fidelity, N₀ = {n0}, step {at}"]
+    lettered(axes.ravel(), titles)
     legend(figure, NOTE)
     return figure
 

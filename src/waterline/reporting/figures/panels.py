@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from waterline.reporting.figures.series import by_kind, pass_at_k_series
-from waterline.reporting.figures.style import draw_seeds, log2_axis
+from waterline.reporting.figures.style import draw_seeds, lettered, log2_axis
 from waterline.reporting.kinds import Kind, normalisation_label
 from waterline.reporting.rows import Row
 from waterline.reporting.runs import Run
@@ -28,14 +28,12 @@ def grid(runs: Iterable[Run], columns: int) -> tuple[Figure, list[tuple[str, Gro
     names = list(dict.fromkeys(kind.normalisation for kind in groups))
     size = (2.9 * columns + 0.3, 2.4 * len(names) + 0.5)
     figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(names), columns, squeeze=False)
+    lettered(axes[:, 0], [normalisation_label(name) for name in names])
     rows = []
-    for letter, name, panels in zip(
-        "abcdef", names, figure.subplots(len(names), columns, squeeze=False), strict=False
-    ):
-        title = f"({letter}) {normalisation_label(name)}"
-        panels[0].set_title(title, loc="left", fontweight="bold")
+    for name, panels in zip(names, axes.tolist(), strict=True):
         group = {kind: members for kind, members in groups.items() if kind.normalisation == name}
-        rows.append((name, group, list(panels)))
+        rows.append((name, group, panels))
     return figure, rows
 
 

@@ -91,6 +91,12 @@ def log2_axis(axes: Axes, ks: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
+def lettered(panels: Sequence[Axes], titles: Sequence[str]) -> None:
+    """Title the panels '(a) …', '(b) …'."""
+    for letter, panel, title in zip("abcdefghijkl", panels, titles, strict=False):
+        panel.set_title(f"({letter}) {title}", loc="left", fontweight="bold")
+
+
 def legend(figure: Figure, note: str) -> None:
     """Put one legend with every method, and how to read the lines, below the panels."""
     found: dict[Any, Artist] = {}
