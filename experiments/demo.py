@@ -97,7 +97,7 @@ def draw(runs: Sequence[Run], table: PassAtKTable) -> Figure:
         panels[-2].set_title(
             f"GRPO − MaxRL at the end: {signed(gap.value)} {interval(gap.interval, True)}"
         )
-        legend(figure, panels, "band: 95% interval over the mazes, this checkpoint fixed")
+        legend(figure, "band: 95% interval over the mazes, this checkpoint fixed")
     return figure
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from waterline.evaluation import CountsStore
 from waterline.launch.commands import job, run_command
 from waterline.launch.configuration import plain
-from waterline.reporting import print_counts, print_probabilities
+from waterline.reporting import print_evaluations
 from waterline.runs import BadInput
 from waterline.training.evaluate_run import evaluate_run
 
@@ -34,10 +34,9 @@ def main(config: DictConfig) -> None:
         settings = plain(config)
         run, ks = settings.pop("run"), settings.pop("ks")
         store = evaluate_run(run, **settings)
-        if isinstance(store, CountsStore):
-            print_counts(Console(), store.read(), settings["split"], shown_ks(ks, settings["n"]))
-        else:
-            print_probabilities(Console(), store.read(), settings["split"], ks or EXACT_KS)
+        sampled = isinstance(store, CountsStore)
+        ks = shown_ks(ks, settings["n"]) if sampled else ks or EXACT_KS
+        print_evaluations(Console(), store.read(), settings["split"], ks)
 
 
 if __name__ == "__main__":

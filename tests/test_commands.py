@@ -15,9 +15,9 @@ from hydra.core.global_hydra import GlobalHydra
 
 from training.tiny import ROOT, TINY, compose, record, tiny
 from training.tiny_images import TINY_IMAGES, run_images
-from waterline.reporting import METRICS
 from waterline.rollouts import EngineError, Finish, Kind
 from waterline.runs import BadInput, State, read_metrics
+from waterline.runs.metrics import METRICS
 from waterline.training.evaluate_run import evaluate_run
 from waterline.training.run import train, train_base
 from waterline.training.sequences import update as update_module

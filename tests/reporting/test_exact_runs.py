@@ -1,4 +1,4 @@
-"""Runs whose success probability is known: readers, scores, tables and sentences."""
+"""Runs whose success probability is known: readers, scores, tables."""
 
 from io import StringIO
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reporting.image_runs import probabilities, write_run
 from waterline.evaluation import exact_pass_at_k, questions_interval, runs_interval
-from waterline.reporting import compare, load_runs, pass_at_k_table, print_probabilities
+from waterline.reporting import load_runs, pass_at_k_table, print_evaluations
 
 P = np.array([0.0, 0.25, 0.5, 1.0])
 METHODS = ("ce", "maxrl", "sera")
@@ -191,22 +191,10 @@ def test_two_settings_of_one_budget_are_told_apart(tmp_path):
     ]
 
 
-def test_comparing_needs_no_number_of_responses(tmp_path):
-    for seed in range(3):
-        write_run(tmp_path, "maxrl", seed, p=[0.001] * 4)
-        write_run(tmp_path, "sera", seed, p=[0.002] * 4)
-    runs = runs_of(tmp_path)
-    sides = ([run for run in runs if run.method == m] for m in ("sera", "maxrl"))
-    gain = 100 * (0.999**1024 - 0.998**1024)
-    assert compare(*sides, k=1024) == (
-        f"SERA − MaxRL at Pass@1024: +{gain:.1f} points [+{gain:.1f}, +{gain:.1f}] (runs): ahead"
-    )
-
-
 def test_one_runs_evaluations_are_printed(tmp_path):
     frame = pd.concat([probabilities(0, "dev", 0.1 * P), probabilities(60, "dev", P)])
     text = StringIO()
-    print_probabilities(Console(file=text, width=120), frame, "dev", [1, 1024])
+    print_evaluations(Console(file=text, width=120), frame, "dev", [1, 1024])
     lines = text.getvalue().splitlines()
     assert lines[0].split() == ["Step", "Prompts", "Top-1", "Pass@1", "Pass@1024"]
     assert lines[1].split()[:4] == ["0", "4", "0.0", "4.4"]

@@ -6,7 +6,7 @@ from waterline.reporting import load_runs
 from waterline.reporting.figures import figure1, figure3, metrics_figure, style
 from waterline.reporting.figures.figure1 import PAIR, angle, direction
 from waterline.reporting.figures.figure3 import default_ks
-from waterline.reporting.figures.series import metric_series, pass_at_k_series, trailing_mean
+from waterline.reporting.figures.series import metric_series, pass_at_k_series, rolling_mean
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_series_keep_the_steps_that_all_seeds_have(make_run, tmp_path):
 
 
 def test_trailing_mean():
-    assert trailing_mean(np.array([[1.0, 3.0, 5.0]]), 2).tolist() == [[1.0, 2.0, 4.0]]
+    assert rolling_mean(np.array([[1.0, 3.0, 5.0]]), 2).tolist() == [[1.0, 2.0, 4.0]]
 
 
 def test_mixed_settings_are_refused(make_run, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from reporting.image_runs import write_gradients, write_run
 from waterline.evaluation import questions_interval, runs_interval
 from waterline.reporting import gradient_table, load_runs, markdown, shared_gradients
+from waterline.reporting.kinds import Kind
 
 COSINES = {
     ("maxrl", 16): (0.2, 0.3), ("sera", 16): (0.4, 0.6),
@@ -15,6 +16,7 @@ COUNTS = {
     ("maxrl", 16): (16, 16), ("sera", 16): (28, 4),
     ("maxrl", 64): (64, 64), ("sera", 64): (128, 0),
 }  # fmt: skip
+SERA = Kind(n0=16, method="sera")
 
 
 def write(tmp_path, seed=0, cosines=COSINES, counts=COUNTS, **options):
@@ -30,23 +32,24 @@ def runs_of(tmp_path):
 def test_values_by_hand(tmp_path):
     write(tmp_path)
     found = gradient_table(runs_of(tmp_path))
-    assert [kind.label for kind in found.kinds] == [
+    assert [kind.label for kind in found.values] == [
         "MaxRL, N₀ = 16", "SERA, N₀ = 16", "MaxRL, N₀ = 64", "SERA, N₀ = 64",
     ]  # fmt: skip
     cosines = [
-        [v[f"cosine_{name}"].value for name in ("sample", "mean", "expected")] for v in found.values
+        [v[f"cosine_{name}"].value for name in ("sample", "mean", "expected")]
+        for v in found.values.values()
     ]
     assert cosines[0] == pytest.approx([0.25, 0.35, 0.45])
     assert cosines[3] == pytest.approx([0.6, 0.7, 0.8])
     before = 1 - 0.99**15, 1 - 0.5**15
     after = 1 - 0.99**27, 1 - 0.5**3
-    sera = found.values[1]
+    sera = found.values[SERA]
     assert sera["kappa_before_mean"].value == pytest.approx(np.mean(before))
     assert sera["kappa_before_sd"].value == pytest.approx(np.std(before))
     assert sera["kappa_after_mean"].value == pytest.approx(np.mean(after))
     assert sera["kappa_after_sd"].value == pytest.approx(np.std(after))
     assert sera["active"].value == 1
-    dropped = found.values[3]
+    dropped = found.values[Kind(n0=64, method="sera")]
     assert dropped["active"].value == 0.5
     assert dropped["kappa_after_mean"].value == pytest.approx(1 - 0.99**127)
     assert dropped["kappa_after_sd"].value == 0
@@ -58,8 +61,8 @@ def test_differences_are_paired_by_seed_and_batch(tmp_path):
         cosines = {("maxrl", 16): (0.2, 0.4), ("sera", 16): tuple(np.add((0.2, 0.4), gain))}
         write(tmp_path, seed, cosines)
     found = gradient_table(runs_of(tmp_path))
-    assert found.deltas[0] == {}
-    delta = found.deltas[1]["cosine_sample"]
+    assert list(found.deltas) == [SERA]
+    delta = found.deltas[SERA]["cosine_sample"]
     assert delta.value == pytest.approx(0.2)
     assert delta.units == pytest.approx(questions_interval(gains.mean(axis=0))[1:])
     assert delta.runs == pytest.approx(runs_interval(gains)[1:])
@@ -80,7 +83,7 @@ def test_one_seed_speaks_of_its_checkpoints(tmp_path):
     write(tmp_path)
     found = gradient_table(runs_of(tmp_path))
     assert "With 1 seed, claims are about these checkpoints only." in found.notes
-    assert found.deltas[1]["cosine_sample"].basis == "batches"
+    assert found.deltas[SERA]["cosine_sample"].basis == "batches"
     assert found.subtitle == (
         "Checkpoints at steps 30; 2 (checkpoint, batch) pairs, 2 resamplings of each; seeds 0."
     )
@@ -91,7 +94,7 @@ def test_a_method_without_a_closed_form_shows_none(tmp_path):
     rows = pd.read_parquet(file)
     rows[~((rows.kind == "expected") & (rows.method == "sera"))].to_parquet(file)
     found = gradient_table(runs_of(tmp_path))
-    assert set(found.deltas[1]) & {"cosine_sample", "cosine_mean", "cosine_expected"} == {
+    assert set(found.deltas[SERA]) & {"cosine_sample", "cosine_mean", "cosine_expected"} == {
         "cosine_sample",
         "cosine_mean",
     }
@@ -106,7 +109,9 @@ def test_gradients_that_are_zero_are_left_out_and_counted(tmp_path):
     zero = (rows.method == "maxrl") & (rows.n0 == 16) & (rows.batch == 0) & (rows["resample"] == 0)
     rows.assign(cosine=rows.cosine.mask(zero)).to_parquet(file)
     found = gradient_table(runs_of(tmp_path))
-    assert found.values[0]["cosine_sample"].value == pytest.approx((0.3 + 0.3) / 2)
+    assert found.values[Kind(n0=16, method="maxrl")]["cosine_sample"].value == pytest.approx(
+        (0.3 + 0.3) / 2
+    )
     assert any(note.startswith("MaxRL, N₀ = 16: 1 of 4 sampled gradients") for note in found.notes)
 
 

@@ -5,7 +5,7 @@ from matplotlib.colors import to_hex
 from reporting.image_runs import write_gradients, write_run
 from waterline.reporting import load_runs
 from waterline.reporting.figures import figure2, gradients_figure, style
-from waterline.reporting.figures.series import centred_mean
+from waterline.reporting.figures.series import rolling_mean
 
 P = (0.0, 0.25, 0.5, 1.0)
 
@@ -45,7 +45,7 @@ def test_figure2_has_the_four_panels_of_the_paper(tmp_path):
     steps, smooth = lines_of(cosine, "sera")[-1].get_data()
     raw = 0.1 + 0.01 * steps
     assert list(steps) == [10, 20, 30, 40, 50, 60]
-    assert smooth == pytest.approx(centred_mean(raw[None], 5)[0])
+    assert smooth == pytest.approx(rolling_mean(raw[None], 5, center=True)[0])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [
         "Direct CE", "MaxRL, N₀ = 16", "SERA, N₀ = 16", "MaxRL, N₀ = 64", "SERA, N₀ = 64",
@@ -63,7 +63,7 @@ def test_figure2_needs_image_runs_of_one_setting(tmp_path):
 
 
 def test_centred_mean():
-    assert centred_mean(np.array([[1.0, 3.0, 8.0]]), 3).tolist() == [[2.0, 4.0, 5.5]]
+    assert rolling_mean(np.array([[1.0, 3.0, 8.0]]), 3, center=True).tolist() == [[2.0, 4.0, 5.5]]
 
 
 def test_gradients_by_checkpoint_and_fidelity_by_prompt(tmp_path):

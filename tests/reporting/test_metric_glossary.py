@@ -1,6 +1,6 @@
 import pytest
 
-from waterline.reporting import METRICS, glossary, metric
+from waterline.runs.metrics import METRICS, glossary, metric
 
 STEP = "step epoch rollouts/total rollouts/tokens rollouts/total_tokens reward/mean"
 GROUPS = "groups/mixed_of_active groups/mixed_of_batch groups/mixed_per_second"

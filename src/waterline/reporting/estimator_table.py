@@ -1,19 +1,17 @@
 """Table 3: how close the success estimates are to the exact probabilities."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from waterline.evaluation import Estimate, estimate
-from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
-from waterline.reporting.render import Section, interval, plain, seeds_word
+from waterline.reporting.render import Section, Table, few_seeds, interval, paper_value, plain
 from waterline.reporting.runs import Run, finished, nothing_to_show, one_of_each_seed
 from waterline.runs import BadInput
 
-Floats = NDArray[np.float64]
 LABELS = {"pilot": "Pilot estimate", "history": "Historical estimate"}
 # The metric as logged, its name in the paper's table, its heading.
 MEASURES = (("success/mae", "mae", "MAE"), ("success/pearson", "pearson_r", "Pearson r"))
@@ -23,65 +21,37 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EstimatorRow:
-    """One estimate at one budget; ``m`` pilot samples per prompt, ``values`` as in MEASURES."""
-
-    p_hat: str
-    n0: int
-    m: int
-    settings: str
-    runs: tuple[Run, ...]
-    epoch: int
-    values: tuple[Estimate, ...]
-
-
 @dataclass(frozen=True)
-class EstimatorTable:
-    """Mean absolute error and Pearson correlation of pilot and historical estimates."""
+class EstimatorTable(Table):
+    """Mean absolute error and Pearson correlation of pilot and historical estimates.
 
-    rows: tuple[EstimatorRow, ...]
-    notes: tuple[str, ...]
-    subtitle: str = "Training batches of the last full epoch."
+    ``measured`` has a line for each estimate, budget and measure, as :meth:`tidy` returns it;
+    ``m`` is the pilot's samples per prompt.
+    """
 
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Every run of every row."""
-        return tuple(run for row in self.rows for run in row.runs)
+    measured: pd.DataFrame
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return one grid: the means over seeds, the paper's values, the runs intervals."""
-        lines = []
-        for row in self.rows:
-            about = [str(row.n0), str(row.m), str(row.epoch + 1), str(len(row.runs))]
-            name = LABELS[row.p_hat] + (f" ({row.settings})" if row.settings else "")
-            lines.append([name, "mean", *about, *(plain(v.value, 4) for v in row.values)])
+        grid = []
+        by = ["method", "settings", "n0", "m", "epoch", "seeds"]
+        for (method, settings, n0, m, epoch, seeds), row in self.measured.groupby(by, sort=False):
+            about = [str(n0), str(m), str(epoch), str(len(seeds.split()))]
             blank = [""] * len(about)
+            name = LABELS[method] + (f" ({settings})" if settings else "")
+            grid.append([name, "mean", *about, *(plain(value, 4) for value in row.value)])
             if paper is not None:
-                theirs = [_paper(paper, row, name) for _, name, _ in MEASURES]
-                lines.append(["", "paper", *blank, *(plain(value, 4) for value in theirs)])
-            lines.append(["", "runs", *blank, *(interval(v.runs, digits=4) for v in row.values)])
+                cell = {"method": method, "n0": n0}
+                theirs = [paper_value(paper, metric=metric, **cell) for metric in row.metric]
+                grid.append(["", "paper", *blank, *(plain(value, 4) for value in theirs)])
+            bounds = zip(row.runs_low, row.runs_high, strict=True)
+            grid.append(["", "runs", *blank, *(interval(pair, digits=4) for pair in bounds)])
         header = ["", "", "N₀", "m", "Epoch", "Seeds", *(title for _, _, title in MEASURES)]
-        return [Section("Estimates against exact probabilities", header, lines, fixed=8)]
+        return [Section("Estimates against exact probabilities", header, grid, fixed=8)]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per row and measure."""
-        return pd.DataFrame(
-            {
-                "n0": row.n0,
-                "m": row.m,
-                "method": row.p_hat,
-                "settings": row.settings,
-                "metric": name,
-                "value": value.value,
-                "runs_low": value.runs[0],
-                "runs_high": value.runs[1],
-                "epoch": row.epoch + 1,
-                "seeds": " ".join(str(run.seed) for run in row.runs),
-            }
-            for row in self.rows
-            for (_, name, _), value in zip(MEASURES, row.values, strict=True)
-        )
+        return self.measured.copy()
 
 
 def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
@@ -95,24 +65,27 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
         BadInput: when no finished run logged how far its estimates are from exact probabilities.
     """
     done, notes = finished(runs)
-    groups: dict[tuple[str, int, int, str], list[Run]] = {}
+    groups: dict[tuple[int, str, int, str], list[Run]] = {}
     for run in done:
         if run.p_hat in LABELS and run.n0 is not None and MEASURES[0][0] in run.metrics:
             m = int(run.setting("allocation.m", 0)) if run.p_hat == "pilot" else 0
-            groups.setdefault((run.p_hat, run.n0, m, run.settings), []).append(run)
+            groups.setdefault((run.n0, run.p_hat, m, run.settings), []).append(run)
     if not groups:
         what = f"No finished run logged {MEASURES[0][0]} with a pilot or historical estimate"
         raise nothing_to_show(what, notes, "train one where the success probability is known")
-    order = sorted(groups, key=lambda key: (key[1], list(LABELS).index(key[0]), *key[2:]))
-    rows = []
-    for key in order:
-        alone = sum(other[:3] == key[:3] for other in groups) == 1
-        rows.append(_row((*key[:3], "" if alone else key[3]), groups[key], notes))
-    few = min(len(row.runs) for row in rows)
-    if few < SEEDS_FOR_A_CLAIM:
-        notes.append(f"With {seeds_word(few)} in the smallest row, this is about these runs.")
-    how = "95% intervals. runs: seeds resampled."
-    return EstimatorTable(tuple(rows), (NOTE, how, *notes))
+    alike = Counter(key[:3] for key in groups)
+    lines: list[dict[str, object]] = []
+    for key in sorted(groups, key=lambda key: (key[0], list(LABELS).index(key[1]), *key[2:])):
+        settings = key[3] if alike[key[:3]] > 1 else ""
+        lines += _lines(*key[:3], settings, groups[key], notes)
+    few = min(map(len, groups.values()))
+    notes += few_seeds(few, " in the smallest row, this is about these runs.")
+    return EstimatorTable(
+        pd.DataFrame(lines),
+        runs=tuple(run for members in groups.values() for run in members),
+        subtitle="Training batches of the last full epoch.",
+        notes=(NOTE, "95% intervals. runs: seeds resampled.", *notes),
+    )
 
 
 def last_full_epoch(metrics: pd.DataFrame) -> tuple[int, pd.DataFrame]:
@@ -126,41 +99,37 @@ def last_full_epoch(metrics: pd.DataFrame) -> tuple[int, pd.DataFrame]:
     return epoch, metrics[metrics.epoch == epoch]
 
 
-def _row(key: tuple[str, int, int, str], runs: list[Run], notes: list[str]) -> EstimatorRow:
-    label = f"{LABELS[key[0]]}, N₀ = {key[1]}"
+def _lines(
+    n0: int, p_hat: str, m: int, settings: str, runs: list[Run], notes: list[str]
+) -> list[dict[str, object]]:
+    label = f"{LABELS[p_hat]}, N₀ = {n0}"
     runs = one_of_each_seed(label, runs)
-    epochs, means, undefined, steps = set(), [], 0, 0
-    for run in runs:
-        epoch, rows = last_full_epoch(run.metrics)
-        values = rows.reindex(columns=[name for name, _, _ in MEASURES]).astype("float64")
-        epochs.add(epoch)
-        means.append(values.mean().to_numpy())
-        undefined += int(values.dropna(axis="columns", how="all").isna().any(axis=1).sum())
-        steps += len(values)
-    if len(epochs) > 1:
+    epochs, last = zip(*(last_full_epoch(run.metrics) for run in runs), strict=True)
+    if len(set(epochs)) > 1:
         raise BadInput(f"{label}: the seeds ended in different epochs: train them equally long.")
-    if undefined:
+    names = [name for name, _, _ in MEASURES]
+    batches = [rows.reindex(columns=names).astype("float64") for rows in last]
+    measured = [rows.dropna(axis="columns", how="all") for rows in batches]
+    undefined = np.concatenate([rows.isna().any(axis=1) for rows in measured])
+    if undefined.any():
         notes.append(
-            f"{label}: {undefined} of {steps} batches had no correlation and are left out."
+            f"{label}: {undefined.sum()} of {len(undefined)} batches had no correlation and are "
+            "left out."
         )
-    scores = np.stack(means)
-    for column, (_, _, title) in zip(scores.T, MEASURES, strict=True):
-        if np.isnan(column).any():
-            seeds = ", ".join(str(runs[i].seed) for i in np.flatnonzero(np.isnan(column)))
+    about = {"n0": n0, "m": m, "method": p_hat, "settings": settings}
+    rest = {"epoch": epochs[0] + 1, "seeds": " ".join(str(run.seed) for run in runs)}
+    lines = []
+    means = np.stack([rows.mean().to_numpy() for rows in batches], axis=1)
+    for mean, (_, name, title) in zip(means, MEASURES, strict=True):
+        missing = [str(run.seed) for run, gap in zip(runs, np.isnan(mean), strict=True) if gap]
+        if missing:
             notes.append(
-                f"{label}: no {title}, which is undefined in every batch of seed {seeds}; a "
-                "correlation needs estimates that differ, and a history has them from its second "
-                "epoch on."
+                f"{label}: no {title}, which is undefined in every batch of seed "
+                f"{', '.join(missing)}; a correlation needs estimates that differ, and a history "
+                "has them from its second epoch on."
             )
-    return EstimatorRow(*key, tuple(runs), epochs.pop(), tuple(map(_over_seeds, scores.T)))
-
-
-def _over_seeds(means: Floats) -> Estimate:
-    if np.isnan(means).any():
-        return Estimate(unit="seeds")
-    return estimate(means[:, None], "seeds", 1.0)
-
-
-def _paper(paper: pd.DataFrame, row: EstimatorRow, metric: str) -> float:
-    found = paper[(paper.method == row.p_hat) & (paper.n0 == row.n0) & (paper.metric == metric)]
-    return float(found.value.iloc[0]) if len(found) else np.nan
+        found = Estimate() if missing else estimate(mean[:, None], "seeds", 1.0)
+        low, high = found.runs
+        value = {"metric": name, "value": found.value, "runs_low": low, "runs_high": high}
+        lines.append(about | value | rest)
+    return lines

@@ -5,27 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from waterline.evaluation import Estimate, estimate
-from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
-from waterline.reporting.gradients import UNIT, SharedGradients, shared_gradients
+from waterline.reporting import render
+from waterline.reporting.gradients import UNIT, SharedGradients, of, shared_gradients
 from waterline.reporting.kinds import Kind, method_label
-from waterline.reporting.render import (
-    Grid,
-    Section,
-    bound_columns,
-    difference_columns,
-    difference_lines,
-    seeds_word,
-    value_lines,
-)
 from waterline.reporting.runs import Run
 
-Floats = NDArray[np.float64]
 DIGITS = 4
 UNITS = "batches"
-NOTHING = Estimate(unit=UNITS)
 COSINES = {
     "cosine_sample": "Single sample",
     "cosine_mean": "Mean of samples",
@@ -56,60 +44,42 @@ NOTES = (
 
 
 @dataclass(frozen=True)
-class GradientTable:
-    """``values[i]`` and ``deltas[i]`` by quantity belong to ``kinds[i]``.
+class GradientTable(render.Table):
+    """The estimate of each quantity by budget and method, and its difference from ``baseline``.
 
-    A kind's difference is from the method ``baseline`` at the same budget, {} where there is none.
+    ``deltas`` has the methods that can be compared with the baseline at the same budget.
     """
 
-    kinds: tuple[Kind, ...]
-    values: tuple[dict[str, Estimate], ...]
-    deltas: tuple[dict[str, Estimate], ...]
+    values: dict[Kind, dict[str, Estimate]]
+    deltas: dict[Kind, dict[str, Estimate]]
     baseline: str
-    runs: tuple[Run, ...]
-    subtitle: str
-    notes: tuple[str, ...]
 
-    def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
+    def sections(self, paper: pd.DataFrame | None = None) -> list[render.Section]:
         """Return cosines, their differences, and fidelities; the papers have no such table."""
-        heads = ["", "", *COSINES.values()]
-        found = [Section("Cosine with the gradient of cross-entropy", heads, self._values(COSINES))]
-        if any(self.deltas):
-            found.append(Section("Differences of the cosine", heads, self._differences(COSINES)))
-        heads = ["", "", *FIDELITIES.values()]
-        return [*found, Section("Fidelity κ", heads, self._values(FIDELITIES))]
+        found = [_section("Cosine with the gradient of cross-entropy", COSINES, self.values)]
+        if self.deltas:
+            against = f" − {method_label(self.baseline)}"
+            found.append(_section("Differences of the cosine", COSINES, self.deltas, against))
+        return [*found, _section("Fidelity κ", FIDELITIES, self.values)]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per budget, method and quantity."""
-        return pd.DataFrame(
-            {
-                "n0": kind.n0,
-                "method": kind.method,
-                "quantity": name,
-                "value": value.value,
-                **bound_columns(value),
-                **difference_columns(delta.get(name), self.baseline, UNITS),
-                "seeds": " ".join(str(run.seed) for run in self.runs),
-            }
-            for kind, values, delta in zip(self.kinds, self.values, self.deltas, strict=True)
-            for name, value in values.items()
-        )
-
-    def _values(self, names: Iterable[str]) -> Grid:
-        return [
-            line
-            for kind, values in zip(self.kinds, self.values, strict=True)
-            for line in value_lines(kind.label, [values.get(n, NOTHING) for n in names], DIGITS)
-        ]
-
-    def _differences(self, names: Iterable[str]) -> Grid:
-        grid = []
-        for kind, delta in zip(self.kinds, self.deltas, strict=True):
-            pair = f"{method_label(kind.method)} − {method_label(self.baseline)}"
-            if delta:
-                shown = [delta.get(name, NOTHING) for name in names]
-                grid += difference_lines(kind.titled(pair), shown, DIGITS)
-        return grid
+        lines = []
+        for kind, values in self.values.items():
+            deltas = self.deltas.get(kind, {})
+            lines += [
+                {
+                    "n0": kind.n0,
+                    "method": kind.method,
+                    "quantity": name,
+                    "value": value.value,
+                    **render.bound_columns(value),
+                    **render.difference_columns(deltas.get(name), self.baseline, UNITS),
+                    "seeds": " ".join(str(run.seed) for run in self.runs),
+                }
+                for name, value in values.items()
+            ]
+        return pd.DataFrame(lines)
 
 
 def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTable:
@@ -119,51 +89,52 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
         BadInput: when there is none, or the runs measured different things.
     """
     found = shared_gradients(runs)
-    kinds = found.kinds
-    scores = [_quantities(found, kind) for kind in kinds]
-    deltas: list[dict[str, Estimate]] = []
-    notes = list(found.notes)
-    for kind, ours in zip(kinds, scores, strict=True):
-        other = kind._replace(method=baseline)
-        if kind == other or other not in kinds:
-            deltas.append({})
-            continue
-        theirs = scores[kinds.index(other)]
-        deltas.append({n: _estimate(ours[n] - theirs[n]) for n in ours if n in theirs})
-    for kind in kinds:
-        zero, samples = found.zero(kind)
-        if zero:
+    scores = {kind: found.quantities(kind) for kind in found.kinds}
+    notes = [*NOTES, *found.notes]
+    deltas = {}
+    for kind, ours in scores.items():
+        theirs = scores.get(kind._replace(method=baseline))
+        if theirs is not None and kind.method != baseline:
+            deltas[kind] = _estimates(ours - theirs)
+        samples = of(found.cosines, kind).query("kind == 'sample'").cosine
+        if zero := samples.isna().sum():
             notes.append(
-                f"{kind.label}: {zero} of {samples} sampled gradients were zero, which have no "
-                "direction, and are left out of the cosines of single samples."
+                f"{kind.label}: {zero} of {len(samples)} sampled gradients were zero, which have "
+                "no direction, and are left out of the cosines of single samples."
             )
-    if len(found.runs) < SEEDS_FOR_A_CLAIM:
-        seeds = seeds_word(len(found.runs))
-        notes.append(f"With {seeds}, claims are about these checkpoints only.")
+    notes += render.few_seeds(len(found.runs), ", claims are about these checkpoints only.")
+    values = {kind: _estimates(quantities) for kind, quantities in scores.items()}
     return GradientTable(
-        kinds=tuple(kinds),
-        values=tuple({name: _estimate(array) for name, array in s.items()} for s in scores),
-        deltas=tuple(deltas),
-        baseline=baseline,
+        values,
+        deltas,
+        baseline,
         runs=found.runs,
         subtitle=_subtitle(found),
-        notes=(*NOTES, *notes),
+        notes=tuple(notes),
     )
 
 
-def _quantities(found: SharedGradients, kind: Kind) -> dict[str, Floats]:
-    cosines = {f"cosine_{which}": found.cosine(kind, which) for which in found.measured(kind)}
-    kappas = {
-        f"{column}_{name}": found.kappa(kind, column, name, active=column == "kappa_after")
-        for column in ("kappa_before", "kappa_after")
-        for name in ("mean", "sd")
+def _estimates(scores: pd.DataFrame) -> dict[str, Estimate]:
+    """The means over the units that every seed has a value of, without what was not measured."""
+    shown = scores.reindex(columns=[*COSINES, *FIDELITIES])
+    by_seed = {str(name): column.unstack(UNIT).dropna(axis=1) for name, column in shown.items()}
+    return {
+        name: estimate(values.to_numpy(dtype=np.float64), UNITS, 1.0)
+        for name, values in by_seed.items()
+        if values.size
     }
-    return cosines | kappas | {"active": found.active(kind)}
 
 
-def _estimate(scores: Floats) -> Estimate:
-    """The mean over the units that every seed has a value of."""
-    return estimate(scores[:, ~np.isnan(scores).any(axis=0)], UNITS, 1.0)
+def _section(
+    title: str, names: dict[str, str], rows: dict[Kind, dict[str, Estimate]], against: str = ""
+) -> render.Section:
+    """The lines of each row, differences where they are ``against`` a method, under ``names``."""
+    grid: render.Grid = []
+    lines_of = render.difference_lines if against else render.value_lines
+    for kind, row in rows.items():
+        shown = [row.get(name, Estimate(unit=UNITS)) for name in names]
+        grid += lines_of(kind.titled(method_label(kind.method) + against), shown, DIGITS)
+    return render.Section(title, ["", "", *names.values()], grid)
 
 
 def _subtitle(found: SharedGradients) -> str:
@@ -172,5 +143,6 @@ def _subtitle(found: SharedGradients) -> str:
     samples = found.cosines["resample"].max() + 1
     return (
         f"Checkpoints at steps {', '.join(map(str, steps))}; {len(units)} (checkpoint, batch) "
-        f"pairs, {samples} resamplings of each; seeds {', '.join(map(str, found.seeds))}."
+        f"pairs, {samples} resamplings of each; seeds "
+        f"{', '.join(str(run.seed) for run in found.runs)}."
     )

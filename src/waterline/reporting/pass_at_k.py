@@ -2,25 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from math import isnan, log2, nan
 
 import numpy as np
 import pandas as pd
 
 from waterline.evaluation import Estimate, estimate
-from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
+from waterline.reporting import render
 from waterline.reporting.budgets import Budget, budget, match_notes, waterline_notes
 from waterline.reporting.kinds import BASE, Kind, method_label, per_budget
-from waterline.reporting.render import (
-    Grid,
-    Section,
-    amount,
-    bound_columns,
-    difference_columns,
-    difference_lines,
-    seeds_word,
-    value_lines,
-)
 from waterline.reporting.rows import Row, difference, table_rows
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
@@ -58,7 +49,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class PassAtKTable:
+class PassAtKTable(render.Table):
     """A table of Pass@K in percent.
 
     ``values[i][j]`` belongs to ``rows[i]`` and ``ks[j]``; ``deltas[i]`` is the difference from the
@@ -73,57 +64,39 @@ class PassAtKTable:
     deltas: tuple[Comparison | None, ...]
     gaps: tuple[Comparison | None, ...]
     budgets: tuple[Budget, ...]
-    notes: tuple[str, ...]
 
-    @property
-    def subtitle(self) -> str:
-        """The split."""
-        return f"Split: {self.split}."
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Every run of every row."""
-        return tuple(run for row in self.rows for run in row.runs)
-
-    def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
+    def sections(self, paper: pd.DataFrame | None = None) -> list[render.Section]:
         """Return values, differences where there are any, and budgets."""
-        values: Grid = []
+        values: render.Grid = []
         for row, line in zip(self.rows, self.values, strict=True):
-            theirs = None if paper is None else [_paper(paper, row, k) for k in self.ks]
-            values += value_lines(row.label, line, paper=theirs)
+            theirs = None if paper is None else [_paper(paper, row.kind, k) for k in self.ks]
+            values += render.value_lines(row.label, line, paper=theirs)
         found = [self._section("Pass@K (%)", values)]
         for title, comparisons in (("", self.deltas), (" from {}", self.gaps)):
             if shown := [c for c in comparisons if c]:
-                lines = [line for c in shown for line in difference_lines(c.label, c.values)]
+                lines = [line for c in shown for line in render.difference_lines(c.label, c.values)]
                 name = title.format(method_label(shown[0].other.method))
                 found.append(self._section(f"Differences{name} (points)", lines))
         return [*found, self._budgets()]
 
     def tidy(self) -> pd.DataFrame:
         """Return one line per row and K; percent, points, and NaN where nothing was measured."""
-        return pd.DataFrame(
-            [self._line(i, j) for i in range(len(self.rows)) for j in range(len(self.ks))]
-        )
+        places = product(range(len(self.rows)), range(len(self.ks)))
+        return pd.DataFrame([self._line(i, j) for i, j in places])
 
-    def _section(self, title: str, lines: Grid) -> Section:
+    def _section(self, title: str, lines: render.Grid) -> render.Section:
         header = ["", "", *(f"K = {k}" for k in self.ks)]
-        return Section(title, header, lines, brief=[2 + j for j in _brief(self.ks)])
+        return render.Section(title, header, lines, brief=[2 + j for j in _brief(self.ks)])
 
-    def _budgets(self) -> Section:
+    def _budgets(self) -> render.Section:
         header = ["Row", "Seeds", "Step", "Questions × responses", "Rollouts", "Tokens"]
-        lines = [
-            [
-                row.label,
-                ", ".join(map(str, row.answers.seeds)),
-                str(row.step),
-                row.answers.size,
-                amount(spent.rollouts),
-                amount(spent.tokens),
-                "–" if isnan(spent.waterline) else f"{100 * spent.waterline:.1f}%",
-            ]
-            for row, spent in zip(self.rows, self.budgets, strict=True)
-        ]
-        return Section("Budgets (per run)", [*header, "Waterline steps"], lines, fixed=7)
+        lines = []
+        for row, spent in zip(self.rows, self.budgets, strict=True):
+            share = "–" if isnan(spent.waterline) else f"{100 * spent.waterline:.1f}%"
+            seeds = ", ".join(map(str, row.answers.seeds))
+            numbers = [render.amount(spent.rollouts), render.amount(spent.tokens), share]
+            lines.append([row.label, seeds, str(row.step), row.answers.size, *numbers])
+        return render.Section("Budgets (per run)", [*header, "Waterline steps"], lines, fixed=7)
 
     def _line(self, i: int, j: int) -> dict[str, object]:
         row, value = self.rows[i], self.values[i][j]
@@ -139,7 +112,7 @@ class PassAtKTable:
             "k": self.ks[j],
             "value": value.value,
             "unit": "%",
-            **bound_columns(value),
+            **render.bound_columns(value),
         }
         for found, names in (
             (self.deltas, ("baseline", "delta", "")),
@@ -148,7 +121,7 @@ class PassAtKTable:
             if found is self.deltas or any(found):
                 c = found[i]
                 delta, other = (c.values[j], c.other.method) if c else (None, "")
-                line |= difference_columns(delta, other, names=names)
+                line |= render.difference_columns(delta, other, names=names)
         return line | {
             "seeds": " ".join(map(str, row.answers.seeds)),
             "questions": len(row.answers.prompts),
@@ -197,10 +170,10 @@ def pass_at_k_table(
             return None
         others = [o for o in rows if o.method == method and alike(o) == alike(row)]
         among = f"{method_label(method)} with the same {among}"
-        other = _counterpart(row, others, among, notes)
-        if other is None:
-            return None
-        return Comparison(row, other, tuple(difference(row, other, k, estimator) for k in shown))
+        if other := _counterpart(row, others, among, notes):
+            points = tuple(difference(row, other, k, estimator) for k in shown)
+            return Comparison(row, other, points)
+        return None
 
     deltas = []
     for row, spent in zip(rows, budgets, strict=True):
@@ -213,13 +186,12 @@ def pass_at_k_table(
         deltas.append(delta)
     gaps = [minus(row, reference, lambda other: other.step, "step") for row in rows]
     few = min(len(row.answers.seeds) for row in rows if row.method != BASE)
-    if few < SEEDS_FOR_A_CLAIM:
-        notes.append(
-            f"With {seeds_word(few)} in the smallest row, claims are about these checkpoints only, "
-            "not about the methods."
-        )
+    claim = "claims are about these checkpoints only, not about the methods."
+    notes += render.few_seeds(few, f" in the smallest row, {claim}")
     used = dict.fromkeys(row.answers.estimator(estimator) for row in rows)
     return PassAtKTable(
+        runs=tuple(run for row in rows for run in row.runs),
+        subtitle=f"Split: {split}.",
         split=split,
         estimator=estimator,
         ks=shown,
@@ -272,13 +244,6 @@ def _brief(ks: Sequence[int]) -> list[int]:
     return sorted({min(range(len(ks)), key=lambda j: abs(log2(ks[j] / k))) for k in BRIEF})
 
 
-def _paper(paper: pd.DataFrame, row: Row, k: int) -> float:
-    kind = row.kind
-    found = paper[
-        (paper.normalisation.fillna("") == kind.normalisation)
-        & (paper.n0.isna() if kind.n0 is None else paper.n0 == kind.n0)
-        & (paper.method == kind.method)
-        & (paper.k == k)
-        & (paper.metric == "pass_at_k")
-    ]
-    return float(found.value.iloc[0]) if len(found) and not kind.p_hat else nan
+def _paper(paper: pd.DataFrame, kind: Kind, k: int) -> float:
+    cell = {"normalisation": kind.normalisation or None, "n0": kind.n0, "method": kind.method}
+    return nan if kind.p_hat else render.paper_value(paper, metric="pass_at_k", k=k, **cell)

@@ -2,16 +2,18 @@
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from waterline.evaluation import Estimate
+from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
 from waterline.reporting.runs import Run
 from waterline.runs import atomic_write, provenance
 
@@ -35,24 +37,23 @@ class Section:
     brief: Sequence[int] = ()
 
 
-class Table(Protocol):
-    """Sections to read, a tidy frame to compute with, and the runs that both came from."""
+@dataclass(frozen=True, kw_only=True)
+class Table(ABC):
+    """Sections to read, a tidy frame to compute with, and the runs that both came from.
 
-    @property
-    def subtitle(self) -> str:
-        """What the whole table is about, e.g. 'Split: test.'."""
+    ``subtitle`` says what the whole table is about, e.g. 'Split: test.'; ``notes`` are a sentence
+    each: how to read the numbers, what was left out.
+    """
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """One sentence each: how to read the numbers, what was left out."""
+    runs: tuple[Run, ...]
+    subtitle: str
+    notes: tuple[str, ...]
 
-    @property
-    def runs(self) -> Sequence[Run]:
-        """The runs shown."""
-
+    @abstractmethod
     def sections(self, paper: pd.DataFrame | None = None) -> list[Section]:
         """Return the grids, with the paper's values next to ours where given."""
 
+    @abstractmethod
     def tidy(self) -> pd.DataFrame:
         """Return one line per value."""
 
@@ -103,6 +104,19 @@ def legible(delta: Estimate, digits: int) -> int:
 def seeds_word(seeds: int) -> str:
     """Return '1 seed' or '3 seeds'."""
     return f"{seeds} seed{'s' * (seeds > 1)}"
+
+
+def few_seeds(seeds: int, claim: str) -> list[str]:
+    """Return 'With 1 seed' and ``claim`` where a claim on methods needs more seeds."""
+    return [f"With {seeds_word(seeds)}{claim}"] if seeds < SEEDS_FOR_A_CLAIM else []
+
+
+def paper_value(paper: pd.DataFrame, **cell: object) -> float:
+    """Return the paper's value of the ``cell`` (None: the column is empty), or NaN."""
+    found = paper
+    for column, value in cell.items():
+        found = found[found[column].isna() if value is None else found[column] == value]
+    return float(found.value.iloc[0]) if len(found) else math.nan
 
 
 def value_lines(
@@ -190,11 +204,26 @@ def print_table(
     brief: dict[str, None] = {}
     for section in table.sections(paper):
         for columns in _blocks(section, console.width):
-            _print_grid(console, section, columns)
+            header = [section.header[j] or section.title * (j == 0) for j in columns]
+            lines = [[line[j] for j in columns] for line in section.lines]
+            console.print(text_grid(header, lines, left=2), highlight=False, markup=False)
+            console.print()
         brief |= dict.fromkeys(section.header[j] for j in section.brief)
     if brief:
         print_notes(console, [f"Shown: {', '.join(brief)}; the files have every column."])
     print_notes(console, table.notes)
+
+
+def text_grid(
+    header: Sequence[str], lines: Grid, left: int = 0, padding: tuple[int, ...] = (0, 1)
+) -> RichTable:
+    """Return a grid without rules; the first ``left`` columns are flush left, the others right."""
+    grid = RichTable(box=None, header_style="bold", pad_edge=False, padding=padding)
+    for j, name in enumerate(header):
+        grid.add_column(name, justify="left" if j < left else "right", overflow="fold")
+    for line in lines:
+        grid.add_row(*line, style="" if line[0] else "dim")
+    return grid
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
@@ -241,14 +270,3 @@ def _blocks(section: Section, width: int) -> Iterator[list[int]]:
     size = max(1, (width - LABEL_WIDTH) // cell)
     for start in range(0, max(len(numbers), 1), size):
         yield [*range(fixed), *numbers[start : start + size]]
-
-
-def _print_grid(console: Console, section: Section, columns: list[int]) -> None:
-    rich = RichTable(box=None, header_style="bold", pad_edge=False)
-    for j in columns:
-        name = section.header[j] or (section.title if j == 0 else "")
-        rich.add_column(name, justify="left" if j < 2 else "right", overflow="fold")
-    for line in section.lines:
-        rich.add_row(*(line[j] for j in columns), style="" if line[0] else "dim")
-    console.print(rich, highlight=False, markup=False)
-    console.print()

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from waterline.evaluation import Estimate, best_at_k_bootstrap, estimate, exact_pass_at_k, pass_at_k
-from waterline.reporting.kinds import BASE, Kind, in_order, rank
+from waterline.reporting.kinds import BASE, Kind, in_order
 from waterline.reporting.runs import Run, finished, nothing_to_show, one_of_each_seed
 from waterline.runs import BadInput, unknown_name
 
@@ -123,17 +123,17 @@ class Row:
 def difference(a: Row, b: Row, k: int, estimator: str) -> Estimate:
     """Return Pass@K of ``a`` minus ``b`` in points, paired by question and by shared seed.
 
+    There must be a shared seed.
+
     Raises:
-        BadInput: when they share no seed, or were asked different questions.
+        BadInput: when they were asked different questions.
     """
-    ours, theirs, label = a.answers, b.answers, f"{a.label} and {b.label}"
+    ours, theirs = a.answers, b.answers
     seeds = [seed for seed in ours.seeds if seed in theirs.seeds]
-    if not seeds:
-        both = (", ".join(map(str, answers.seeds)) for answers in (ours, theirs))
-        raise BadInput(f"{label} share no seed ({' and '.join(both)}): run both on equal seeds.")
     if not np.array_equal(ours.prompts, theirs.prompts):
         raise BadInput(
-            f"{label} were evaluated on different questions: evaluate both on the same split."
+            f"{a.label} and {b.label} were evaluated on different questions: evaluate both on the "
+            "same split."
         )
     a_scores, b_scores = (side.only(seeds).scores(k, estimator) for side in (ours, theirs))
     return estimate(a_scores - b_scores)
@@ -183,12 +183,10 @@ def seed_states(runs: Iterable[Run], expected: Sequence[Kind]) -> list[str]:
     seeds = sorted({run.seed for run in runs if run.method != BASE})
     lines: dict[str, list[str]] = {}
     for kind in expected:
-        states = {r.seed: r.status for r in runs if r.kind_if(exact).without_settings() == kind}
-        by_state: dict[str, list[str]] = {}
-        for seed in seeds:
-            by_state.setdefault(states.get(seed, "missing"), []).append(str(seed))
-        order = sorted(by_state, key=lambda state: rank(STATES, state))
-        line = "; ".join(f"{', '.join(by_state[state])} {state}" for state in order)
+        known = {r.seed: r.status for r in runs if r.kind_if(exact).without_settings() == kind}
+        states = {str(seed): known.get(seed, "missing") for seed in seeds}
+        by_state = {name: [s for s in states if states[s] == name] for name in STATES}
+        line = "; ".join(f"{', '.join(found)} {name}" for name, found in by_state.items() if found)
         lines.setdefault(f"seed{'s' * (len(seeds) > 1)} {line}.", []).append(kind.label)
     return [f"{'; '.join(labels)}: {line}" for line, labels in lines.items()]
 

@@ -79,11 +79,12 @@ FIDELITY = RunTable(
 class Run:
     """One run folder; its tables are read when first asked for.
 
-    ``status`` is 'done' only for a finished run; a folder without ``status.json`` reads 'unknown'.
+    ``name`` is the path below the experiment. ``status`` is 'done' only for a finished run; a
+    folder without ``status.json`` reads 'unknown'.
     """
 
     path: Path
-    experiment: str
+    name: str
     method: str
     seed: int
     status: str
@@ -237,7 +238,7 @@ def load_runs(
     others = []
     for path in sorted(found):  # a folder comes right before what lies in it
         inside = bool(runs) and runs[-1].path in path.parents
-        run = None if inside else _run(path, folder, experiment)
+        run = None if inside else _run(path, folder)
         if run is None:
             others.append(path.relative_to(folder).as_posix())
         else:
@@ -258,7 +259,7 @@ def finished(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
     # A base model's folder may hold nothing but its evaluation.
     alone = [r for r in runs if r.method == BASE and r.status == UNKNOWN and len(r.counts)]
     done = [run for run in runs if run.status == "done" or run in alone]
-    left = [f"{_short(run)} ({run.status})" for run in runs if run not in done]
+    left = [f"{run.name} ({run.status})" for run in runs if run not in done]
     return done, [f"Left out, not finished: {', '.join(left)}."] if left else []
 
 
@@ -280,12 +281,7 @@ def nothing_to_show(what: str, notes: Sequence[str], advice: str) -> BadInput:
     return BadInput(f"{what}{why}: {advice}.")
 
 
-def _short(run: Run) -> str:
-    parts = run.path.parts
-    return "/".join(parts[len(parts) - parts[::-1].index(run.experiment) :])
-
-
-def _run(path: Path, folder: Path, experiment: str) -> Run | None:
+def _run(path: Path, folder: Path) -> Run | None:
     """The run in ``path``, or None where the folder is none."""
     own, config = RunFolder(path), {}
     if own.config.exists():
@@ -299,11 +295,11 @@ def _run(path: Path, folder: Path, experiment: str) -> Run | None:
     seed = config.get("seed", int(named[1]) if named else None)
     if not isinstance(seed, int):
         return None
-    name, method = path.relative_to(folder).parts[0], config.get("method")
+    name, method = path.relative_to(folder), config.get("method")
     return Run(
         path=path,
-        experiment=experiment,
-        method=method if isinstance(method, str) and name != BASE else name,
+        name=name.as_posix(),
+        method=method if isinstance(method, str) and name.parts[0] != BASE else name.parts[0],
         seed=seed,
         status=str(own.state() or UNKNOWN),
         config=config,

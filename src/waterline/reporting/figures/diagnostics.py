@@ -6,8 +6,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.panels import grid, normalisations
-from waterline.reporting.figures.series import by_kind, metric_series, trailing_mean
+from waterline.reporting.figures.panels import grid
+from waterline.reporting.figures.series import metric_series, rolling_mean
 from waterline.reporting.figures.style import RC, draw_seeds, legend, style
 from waterline.reporting.runs import Run
 from waterline.runs.metrics import metric
@@ -19,23 +19,20 @@ NOTE = (
 )
 
 
+@mpl.rc_context(RC)
 def metrics_figure(runs: Sequence[Run], names: Sequence[str]) -> Figure:
     """Draw one column per metric: single steps faint, their trailing means in full colour.
 
     With several seeds the faint band is the range of the trailing means over seeds.
     """
-    groups = by_kind(runs)
-    figure, axes = grid(normalisations(runs), len(names))
-    with mpl.rc_context(RC):
-        for row, normalisation in zip(axes, normalisations(runs), strict=True):
-            shown = [kind for kind in groups if kind.normalisation == normalisation]
-            for panel, name in zip(row, names, strict=True):
-                for kind in shown:
-                    _line(panel, groups[kind], name, kind.method)
-                panel.set_xlabel(metric("step").axis)
-                panel.set_ylabel(metric(name).axis)
-                panel.margins(x=0.02)
-        legend(figure, [panel for row in axes for panel in row], NOTE)
+    figure, rows = grid(runs, len(names))
+    for _, groups, panels in rows:
+        for panel, name in zip(panels, names, strict=True):
+            for kind, members in groups.items():
+                _line(panel, members, name, kind.method)
+            panel.set(xlabel=metric("step").axis, ylabel=metric(name).axis)
+            panel.margins(x=0.02)
+    legend(figure, NOTE)
     return figure
 
 
@@ -45,4 +42,4 @@ def _line(panel: Axes, runs: list[Run], name: str, method: str) -> None:
         return
     if len(values) == 1:
         panel.plot(steps, values[0], color=style(method)["color"], linewidth=0.5, alpha=0.3)
-    draw_seeds(panel, steps, trailing_mean(values, WINDOW), method)
+    draw_seeds(panel, steps, rolling_mean(values, WINDOW), method)

@@ -6,10 +6,9 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.panels import SEEDS_NOTE, Looks, draw_curves, draw_profile
-from waterline.reporting.figures.series import by_kind, centred_mean, metric_series
-from waterline.reporting.figures.style import RC, budget_styles, draw_seeds, legend
-from waterline.reporting.kinds import Kind
+from waterline.reporting.figures.panels import SEEDS_NOTE, Groups, Looks, draw_curves, draw_profile
+from waterline.reporting.figures.series import by_kind, metric_series, rolling_mean
+from waterline.reporting.figures.style import RC, budget_styles, draw_seeds, legend, lettered
 from waterline.reporting.rows import table_rows
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
@@ -19,6 +18,7 @@ COSINE = "grad/cosine_ce"
 WINDOW = 5  # measurements, as in SERA's Figure 2
 
 
+@mpl.rc_context(RC)
 def figure2(
     runs: Sequence[Run],
     split: str = "test",
@@ -42,27 +42,21 @@ def figure2(
     rows, _ = table_rows(shown, split, base=False)
     groups = by_kind(shown)
     looks = budget_styles(groups)
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(11.6, 3.2), layout="constrained")
-        panels = list(figure.subplots(1, 4))
-        ks = list(curve_ks or (1, 128))
-        for panel, k in zip(panels, ks, strict=False):
-            draw_curves(panel, groups, k, curve_split, looks=looks)
-        draw_profile(panels[2], rows, split, looks=looks)
-        largest = _cosines(panels[3], groups, looks)
-        titles = [f"Pass@{k} during training" for k in ks]
-        titles += ["Final profile", f"Gradient cosine{largest}"]
-        for letter, panel, title in zip("abcd", panels, titles, strict=True):
-            panel.set_title(f"({letter}) {title}", loc="left", fontweight="bold")
-        legend(
-            figure,
-            panels,
-            f"{SEEDS_NOTE}; (d) thin: measurements, thick: centred {WINDOW}-point mean",
-        )
+    figure = Figure(figsize=(11.6, 3.2), layout="constrained")
+    panels = figure.subplots(1, 4)
+    ks = list(curve_ks or (1, 128))
+    for panel, k in zip(panels, ks, strict=False):
+        draw_curves(panel, groups, k, curve_split, looks=looks)
+    draw_profile(panels[2], rows, split, looks=looks)
+    largest = _cosines(panels[3], groups, looks)
+    curves = [f"Pass@{k} during training" for k in ks]
+    lettered(panels, [*curves, "Final profile", f"Gradient cosine{largest}"])
+    thin = f"(d) thin: measurements, thick: centred {WINDOW}-point mean"
+    legend(figure, f"{SEEDS_NOTE}; {thin}")
     return figure
 
 
-def _cosines(panel: Axes, groups: dict[Kind, list[Run]], looks: Looks) -> str:
+def _cosines(panel: Axes, groups: Groups, looks: Looks) -> str:
     """Draw the cosines at the largest N₀ that measured any; return how the title names it."""
     found = {kind: metric_series(runs, COSINE) for kind, runs in groups.items() if kind.n0}
     found = {kind: series for kind, series in found.items() if len(series[0])}
@@ -71,8 +65,7 @@ def _cosines(panel: Axes, groups: dict[Kind, list[Run]], looks: Looks) -> str:
         if kind.n0 == largest:
             look = looks[kind]
             panel.plot(steps, values.T, color=look["color"], linewidth=0.5, alpha=0.3)
-            mean = centred_mean(values, WINDOW).mean(axis=0, keepdims=True)
+            mean = rolling_mean(values, WINDOW, center=True).mean(axis=0, keepdims=True)
             draw_seeds(panel, steps, mean, kind.method, **look)
-    panel.set_xlabel(metric("step").axis)
-    panel.set_ylabel(metric(COSINE).axis)
+    panel.set(xlabel=metric("step").axis, ylabel=metric(COSINE).axis)
     return f", N₀ = {largest}" if largest else ""

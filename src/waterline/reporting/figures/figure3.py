@@ -6,14 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.panels import (
-    SEEDS_NOTE,
-    draw_curves,
-    draw_profile,
-    grid,
-    normalisations,
-)
-from waterline.reporting.figures.series import by_kind
+from waterline.reporting.figures.panels import SEEDS_NOTE, draw_curves, draw_profile, grid
 from waterline.reporting.figures.style import RC, legend
 from waterline.reporting.kinds import BASE
 from waterline.reporting.rows import table_rows
@@ -21,6 +14,7 @@ from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
 
+@mpl.rc_context(RC)
 def figure3(
     runs: Sequence[Run],
     split: str = "test",
@@ -40,16 +34,13 @@ def figure3(
     trained = [run for run in runs if run.method != BASE]
     ks = list(curve_ks) if curve_ks else default_ks(trained, curve_split)
     rows, _ = table_rows(runs, split)
-    groups = by_kind(trained)
-    figure, axes = grid(normalisations(trained), len(ks) + 1)
-    with mpl.rc_context(RC):
-        for panels, normalisation in zip(axes, normalisations(trained), strict=True):
-            group = {kind: groups[kind] for kind in groups if kind.normalisation == normalisation}
-            for panel, k in zip(panels, ks, strict=False):
-                draw_curves(panel, group, k, curve_split, estimator)
-            shown = [row for row in rows if row.kind.normalisation in ("", normalisation)]
-            draw_profile(panels[-1], shown, split, estimator)
-        legend(figure, [panel for row in axes for panel in row], SEEDS_NOTE)
+    figure, panels_of = grid(trained, len(ks) + 1)
+    for normalisation, groups, panels in panels_of:
+        for panel, k in zip(panels, ks, strict=False):
+            draw_curves(panel, groups, k, curve_split, estimator)
+        shown = [row for row in rows if row.kind.normalisation in ("", normalisation)]
+        draw_profile(panels[-1], shown, split, estimator)
+    legend(figure, SEEDS_NOTE)
     return figure
 
 
@@ -59,9 +50,9 @@ def default_ks(runs: Iterable[Run], split: str) -> list[int]:
     Raises:
         BadInput: when no run was evaluated on ``split``.
     """
-    fewest = [run.counts.n[run.counts.split == split].min() for run in runs]
-    fewest = [n for n in fewest if not np.isnan(n)]
-    if not fewest:
+    asked = (run.counts.n[run.counts.split == split].min() for run in runs)
+    fewest = min((n for n in asked if not np.isnan(n)), default=None)
+    if fewest is None:
         raise BadInput(f"No run is evaluated on {split}: choose another curve_split.")
-    high = 2 ** max(int(np.log2(min(fewest))) - 1, 0)
+    high = 2 ** max(int(np.log2(fewest)) - 1, 0)
     return sorted({1, max(high // 8, 1), high})

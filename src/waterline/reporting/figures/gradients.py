@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from waterline.reporting.figures.style import RC, legend, style
-from waterline.reporting.gradients import SharedGradients, shared_gradients
-from waterline.reporting.kinds import Kind
+from waterline.reporting.figures.style import RC, legend, lettered, style
+from waterline.reporting.gradients import of, shared_gradients
 from waterline.reporting.runs import Run
 from waterline.runs import BadInput
 
@@ -20,6 +20,7 @@ NOTE = (
 BAND = (10, 90)
 
 
+@mpl.rc_context(RC)
 def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figure:
     """Draw a row per N₀: left the cosine with the CE gradient by checkpoint, right κ against p.
 
@@ -37,25 +38,23 @@ def gradients_figure(runs: Sequence[Run], checkpoint: int | None = None) -> Figu
             f"{', '.join(map(str, steps))}."
         )
     budgets = sorted({kind.n0 or 0 for kind in found.kinds})
-    with mpl.rc_context(RC):
-        figure = Figure(figsize=(7.6, 2.9 * len(budgets) + 0.5), layout="constrained")
-        axes = figure.subplots(len(budgets), 2, squeeze=False)
-        letters = iter("abcdefghijkl")
-        for (left, right), n0 in zip(axes, budgets, strict=True):
-            kinds = [kind for kind in found.kinds if kind.n0 == n0]
-            for kind in kinds:
-                _cosines(left, found, kind)
-            _fidelities(right, found, kinds, at)
-            left.set_title(f"({next(letters)}) Cosine, N₀ = {n0}", loc="left", fontweight="bold")
-            title = f"({next(letters)}) Fidelity, N₀ = {n0}, step {at}"
-            right.set_title(title, loc="left", fontweight="bold")
-        legend(figure, axes.ravel(), NOTE)
+    figure = Figure(figsize=(7.6, 2.9 * len(budgets) + 0.5), layout="constrained")
+    axes = figure.subplots(len(budgets), 2, squeeze=False)
+    shown = found.fidelity[found.fidelity.checkpoint == at]
+    titles = []
+    for (left, right), n0 in zip(axes, budgets, strict=True):
+        kinds = [kind for kind in found.kinds if kind.n0 == n0]
+        for kind in kinds:
+            _cosines(left, of(found.cosines, kind), kind.method)
+        _fidelities(right, {kind.method: of(shown, kind) for kind in kinds})
+        titles += [f"Cosine, N₀ = {n0}", f"Fidelity, N₀ = {n0}, step {at}"]
+    lettered(axes.ravel(), titles)
+    legend(figure, NOTE)
     return figure
 
 
-def _cosines(panel: Axes, found: SharedGradients, kind: Kind) -> None:
-    rows = found.cosines[(found.cosines.n0 == kind.n0) & (found.cosines.method == kind.method)]
-    look = style(kind.method)
+def _cosines(panel: Axes, rows: pd.DataFrame, method: str) -> None:
+    look = style(method)
     samples = rows[rows.kind == "sample"].groupby("checkpoint").cosine
     steps = samples.mean().index.to_numpy(dtype=np.float64)
     low, high = (samples.quantile(q / 100).to_numpy() for q in BAND)
@@ -64,27 +63,14 @@ def _cosines(panel: Axes, found: SharedGradients, kind: Kind) -> None:
     expected = rows[rows.kind == "expected"].groupby("checkpoint").cosine.mean()
     dots = {"color": look["color"], "linewidth": 0.7, "linestyle": ":"}
     panel.plot(expected.index, expected, marker="x", markersize=5, **dots)
-    panel.set_xlabel("Step of the cross-entropy run")
-    panel.set_ylabel("Cosine with the CE gradient")
+    panel.set(xlabel="Step of the cross-entropy run", ylabel="Cosine with the CE gradient")
 
 
-def _fidelities(panel: Axes, found: SharedGradients, kinds: Sequence[Kind], step: int) -> None:
-    rows = found.fidelity[found.fidelity.checkpoint == step]
-    for kind in kinds:
-        mine = rows[(rows.n0 == kind.n0) & (rows.method == kind.method)]
-        panel.plot(
-            mine.p,
-            mine.kappa_after,
-            "o",
-            color=style(kind.method)["color"],
-            markersize=3,
-            markeredgewidth=0,
-            alpha=0.5,
-            rasterized=True,
-        )
-    before = rows[rows.n0 == kinds[0].n0].sort_values("p")
+def _fidelities(panel: Axes, prompts: dict[str, pd.DataFrame]) -> None:
+    """A point for each prompt and method; the line is that of the uniform counts."""
+    dots = {"markersize": 3, "markeredgewidth": 0, "alpha": 0.5, "rasterized": True}
+    for method, rows in prompts.items():
+        panel.plot(rows.p, rows.kappa_after, "o", color=style(method)["color"], **dots)
+    before = pd.concat(prompts.values()).sort_values("p")
     panel.plot(before.p, before.kappa_before, color="black", linewidth=1, label="κ(p, N₀)")
-    panel.set_xscale("log")
-    panel.set_ylim(-0.03, 1.03)
-    panel.set_xlabel("Success probability p")
-    panel.set_ylabel("Fidelity κ")
+    panel.set(xscale="log", ylim=(-0.03, 1.03), xlabel="Success probability p", ylabel="Fidelity κ")

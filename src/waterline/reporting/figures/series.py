@@ -60,17 +60,11 @@ def pass_at_k_series(
     return _stack(columns)
 
 
-def trailing_mean(y: Floats, window: int) -> Floats:
-    """Return the mean of the last ``window`` values along the last axis (fewer at the start)."""
-    return _rolling(y, window, center=False)
+def rolling_mean(y: Floats, window: int, *, center: bool = False) -> Floats:
+    """Return the mean of the last ``window`` values along the last axis, or of those around each.
 
-
-def centred_mean(y: Floats, window: int) -> Floats:
-    """Return the mean of the ``window`` values around each (fewer at both ends)."""
-    return _rolling(y, window, center=True)
-
-
-def _rolling(y: Floats, window: int, *, center: bool) -> Floats:
+    It is over fewer values where the window reaches beyond an end.
+    """
     frame = pd.DataFrame(y.T).rolling(window, min_periods=1, center=center).mean()
     return np.asarray(frame.to_numpy().T, dtype=np.float64)
 

@@ -54,11 +54,6 @@ def style(method: str) -> dict[str, Any]:
     return {"color": colour, "linestyle": dash, "label": method_label(method)}
 
 
-def tinted(colour: str, share: float) -> tuple[float, ...]:
-    """Return the colour mixed with white, of which it has ``share``."""
-    return tuple(1 - share * (1 - part) for part in to_rgb(colour))
-
-
 def budget_styles(kinds: Iterable[Kind]) -> dict[Kind, dict[str, Any]]:
     """Return looks that tell budgets apart: the smaller one, the paler and thinner its line."""
     budgets = sorted({kind.n0 for kind in kinds if kind.n0 is not None}, reverse=True)
@@ -66,8 +61,9 @@ def budget_styles(kinds: Iterable[Kind]) -> dict[Kind, dict[str, Any]]:
     for kind in kinds:
         depth = 0.5 ** (budgets.index(kind.n0) if kind.n0 is not None else 0)
         look = style(kind.method)
-        look |= {"color": tinted(look["color"], depth), "linewidth": 1.0 + 0.6 * depth}
-        looks[kind] = look | {"label": kind.label}
+        pale = tuple(1 - depth * (1 - part) for part in to_rgb(look["color"]))  # mixed with white
+        own = {"color": pale, "linewidth": 1.0 + 0.6 * depth, "label": kind.label}
+        looks[kind] = look | own
     return looks
 
 
@@ -95,10 +91,16 @@ def log2_axis(axes: Axes, ks: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def legend(figure: Figure, axes: Iterable[Axes], note: str) -> None:
+def lettered(panels: Sequence[Axes], titles: Sequence[str]) -> None:
+    """Title the panels '(a) …', '(b) …'."""
+    for letter, panel, title in zip("abcdefghijkl", panels, titles, strict=False):
+        panel.set_title(f"({letter}) {title}", loc="left", fontweight="bold")
+
+
+def legend(figure: Figure, note: str) -> None:
     """Put one legend with every method, and how to read the lines, below the panels."""
     found: dict[Any, Artist] = {}
-    for panel in axes:
+    for panel in figure.axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(

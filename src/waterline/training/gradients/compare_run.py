@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from waterline.runs import BadInput, RunFolder, identity
-from waterline.training.assemble import (
-    build_pieces,
-    build_policy,
-    build_task,
-    device_of,
-    set_threads,
-)
+from waterline.training import assemble
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
 from waterline.training.gradients.tables import GradientTables
@@ -53,7 +47,7 @@ def compare_run(
     for name, value in (("batches", batches), ("resamplings", resamplings)):
         if not isinstance(value, int) or value < 1:
             raise BadInput(f"{name}={value}: must be a whole number of at least 1.")
-    task = build_task(config)
+    task = assemble.build_task(config)
     if not task.has_likelihood:
         raise BadInput(f"{folder.root} is no run on images: its likelihood is not known.")
     kept = Checkpoints(folder.checkpoints)
@@ -61,28 +55,28 @@ def compare_run(
     files = {step: kept.require(step) for step in steps}
     if not files:
         raise BadInput(f"{folder.root} has kept no checkpoint: finish the run, or name steps.")
-    pieces = [(method, build_pieces(method, task, None)) for method in methods]
+    pieces = [(method, assemble.build_pieces(method, task, None)) for method in methods]
     if not pieces or not all(piece.loss.reads_responses for _, piece in pieces):
         raise BadInput("methods: name at least one, and not ce, with which all are compared.")
     asked = {
         "methods": [identity(method) for method in methods],
         "checkpoints": steps, "batches": batches, "resamplings": resamplings,
     }  # fmt: skip
-    set_threads(threads)
+    assemble.set_threads(threads)
     loaded = StepBatches(task.splits["train"], config["training"]["batch"], config["seed"])
     with folder:
         tables = GradientTables(folder.root / "gradients", asked)
         for step in [step for step in steps if step not in tables.done]:
-            policy = build_policy(config, files[step]).to(device_of(config))
+            policy = assemble.build_policy(config, files[step]).to(assemble.device_of(config))
+            cosines, kappas = [], []
             for batch in range(batches):
                 shared = SharedBatch.of(policy, loaded[step + batch])
                 for method, piece in pieces:
-                    where = {
-                        "checkpoint": step, "batch": batch, "method": method["method"],
-                        "n0": piece.n0,
-                    }  # fmt: skip
-                    cosines, kappas = compare_gradients(shared, piece, config["seed"], resamplings)
-                    tables.add([where | row for row in cosines], [where | row for row in kappas])
-            tables.close(step)
+                    where = {"checkpoint": step, "batch": batch, "method": method["method"]}
+                    where["n0"] = piece.n0
+                    found = compare_gradients(shared, piece, config["seed"], resamplings)
+                    cosines += [where | row for row in found[0]]
+                    kappas += [where | row for row in found[1]]
+            tables.write(step, cosines, kappas)
             log.info("%d of %d checkpoints compared", len(tables.done), len(steps))
     return tables.folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -96,7 +95,7 @@ def compare_gradients(
         factor = plan.weights * plan.counts / pieces.n0 * fidelity(record.p, plan.counts)
         weights = batch.one_hot * torch.from_numpy(factor)[:, None]
         rows.append(_row("expected", -1, batch.gradient(weights, count), exact))
-    return rows, list(_fidelities(record, pieces.n0))
+    return rows, _fidelities(record, pieces.n0)
 
 
 def _sampled(batch: SharedBatch, pieces: Pieces, key: int) -> tuple[StepRecord, Tensor]:
@@ -126,18 +125,14 @@ def _row(kind: str, resample: int, gradient: Tensor, exact: Tensor) -> Row:
     return {"kind": kind, "resample": resample, "cosine": cosine([gradient], [exact])}
 
 
-def _fidelities(record: StepRecord, n0: int) -> Iterator[Row]:
-    assert record.p is not None
-    trials = record.outcomes.trials
-    before = fidelity(record.p, np.full(len(record.p), n0))
-    after = fidelity(record.p, trials)
-    for q, prompt in enumerate(record.ids.tolist()):
-        active = bool(record.plan.active[q])
-        yield {
-            "prompt": prompt,
-            "p": record.p[q],
-            "n": trials[q],
-            "kappa_before": before[q],
-            "kappa_after": after[q] if active else 0.0,
-            "active": active,
-        }
+def _fidelities(record: StepRecord, n0: int) -> list[Row]:
+    p, active, n = record.p, record.plan.active, record.outcomes.trials
+    assert p is not None
+    before = fidelity(p, np.full(len(p), n0))
+    after = np.where(active, fidelity(p, n), 0.0)
+    columns = {
+        "prompt": record.ids, "p": p, "n": n,
+        "kappa_before": before, "kappa_after": after, "active": active,
+    }  # fmt: skip
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]

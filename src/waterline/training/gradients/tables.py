@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pandas as pd
 from waterline.runs import BadInput, atomic_write
 
 Row = dict[str, Any]
-_NAMES = ("cosines", "fidelity")
 
 
 class GradientTables:
@@ -31,33 +30,22 @@ class GradientTables:
     def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
         self.folder, self.asked = folder, asked
         self.note = folder / "settings.json"
-        self.rows: dict[str, list[Row]] = {name: [] for name in _NAMES}
-        self.done: list[int] = []
-        if not self.note.exists():
-            return
-        noted = json.loads(self.note.read_text())
-        self.done = noted.pop("done")
+        noted = json.loads(self.note.read_text()) if self.note.exists() else asked | {"done": []}
+        self.done: list[int] = noted.pop("done")
         if noted != asked:
             raise BadInput(
                 f"{folder} holds a comparison with other settings: ask for the same methods, n0, "
                 "checkpoints, batches and resamplings, or move that folder away."
             )
-        for name in _NAMES:
-            table = pd.read_parquet(folder / f"{name}.parquet")
-            kept = table[table["checkpoint"].isin(self.done)].to_dict("records")
-            self.rows[name] = [{str(key): value for key, value in row.items()} for row in kept]
 
-    def add(self, cosines: list[Row], fidelity: list[Row]) -> None:
-        """Rows of the checkpoint at hand."""
-        self.rows["cosines"] += cosines
-        self.rows["fidelity"] += fidelity
-
-    def close(self, checkpoint: int) -> None:
-        """Writes what there is: the checkpoint is done."""
-        self.folder.mkdir(exist_ok=True)
-        for name, rows in self.rows.items():
-            sink = io.BytesIO()
-            pd.DataFrame(rows).to_parquet(sink, index=False)
-            atomic_write(self.folder / f"{name}.parquet", sink.getvalue())
+    def write(self, checkpoint: int, cosines: list[Row], fidelity: list[Row]) -> None:
+        """Adds the rows of a checkpoint to the tables: it is done."""
+        for name, rows in (("cosines", cosines), ("fidelity", fidelity)):
+            file, table = self.folder / f"{name}.parquet", pd.DataFrame(rows)
+            if self.done:
+                before = pd.read_parquet(file)
+                kept = before[before["checkpoint"].isin(self.done)]
+                table = pd.concat([kept, table], ignore_index=True)
+            atomic_write(file, partial(table.to_parquet, index=False))
         self.done.append(checkpoint)
         atomic_write(self.note, json.dumps(self.asked | {"done": self.done}, indent=2) + "\n")
