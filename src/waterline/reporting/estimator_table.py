@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,8 @@ class EstimatorTable(Table):
         """Return one grid: the means over seeds, the paper's values, the runs intervals."""
         grid = []
         by = ["method", "settings", "n0", "m", "epoch", "seeds"]
-        for (method, settings, n0, m, epoch, seeds), row in self.measured.groupby(by, sort=False):
+        rows: Any = self.measured.groupby(by, sort=False)
+        for (method, settings, n0, m, epoch, seeds), row in rows:
             about = [str(n0), str(m), str(epoch), str(len(seeds.split()))]
             blank = [""] * len(about)
             name = LABELS[method] + (f" ({settings})" if settings else "")

@@ -215,7 +215,10 @@ def print_table(
 
 
 def text_grid(
-    header: Sequence[str], lines: Grid, left: int = 0, padding: tuple[int, ...] = (0, 1)
+    header: Sequence[str],
+    lines: Grid,
+    left: int = 0,
+    padding: tuple[int, int] | tuple[int, int, int, int] = (0, 1),
 ) -> RichTable:
     """Return a grid without rules; the first ``left`` columns are flush left, the others right."""
     grid = RichTable(box=None, header_style="bold", pad_edge=False, padding=padding)

@@ -1,6 +1,7 @@
 """Gradients at shared parameters: their cosines by checkpoint, and κ before and after."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -61,14 +62,14 @@ def _cosines(panel: Axes, rows: pd.DataFrame, method: str) -> None:
     panel.fill_between(steps, low, high, color=look["color"], alpha=0.15, linewidth=0)
     panel.plot(steps, samples.mean(), linewidth=1.6, marker="o", markersize=3, **look)
     expected = rows[rows.kind == "expected"].groupby("checkpoint").cosine.mean()
-    dots = {"color": look["color"], "linewidth": 0.7, "linestyle": ":"}
+    dots: dict[str, Any] = {"color": look["color"], "linewidth": 0.7, "linestyle": ":"}
     panel.plot(expected.index, expected, marker="x", markersize=5, **dots)
     panel.set(xlabel="Step of the cross-entropy run", ylabel="Cosine with the CE gradient")
 
 
 def _fidelities(panel: Axes, prompts: dict[str, pd.DataFrame]) -> None:
     """A point for each prompt and method; the line is that of the uniform counts."""
-    dots = {"markersize": 3, "markeredgewidth": 0, "alpha": 0.5, "rasterized": True}
+    dots: dict[str, Any] = {"markersize": 3, "markeredgewidth": 0, "alpha": 0.5, "rasterized": True}
     for method, rows in prompts.items():
         panel.plot(rows.p, rows.kappa_after, "o", color=style(method)["color"], **dots)
     before = pd.concat(prompts.values()).sort_values("p")

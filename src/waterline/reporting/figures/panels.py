@@ -30,7 +30,7 @@ def grid(runs: Iterable[Run], columns: int) -> tuple[Figure, list[tuple[str, Gro
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(names), columns, squeeze=False)
     lettered(axes[:, 0], [normalisation_label(name) for name in names])
-    rows = []
+    rows: list[tuple[str, Groups, list[Axes]]] = []
     for name, panels in zip(names, axes.tolist(), strict=True):
         group = {kind: members for kind, members in groups.items() if kind.normalisation == name}
         rows.append((name, group, panels))

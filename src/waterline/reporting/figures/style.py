@@ -91,7 +91,7 @@ def log2_axis(axes: Axes, ks: Sequence[int]) -> None:
     axes.minorticks_off()
 
 
-def lettered(panels: Sequence[Axes], titles: Sequence[str]) -> None:
+def lettered(panels: Iterable[Axes], titles: Sequence[str]) -> None:
     """Title the panels '(a) …', '(b) …'."""
     for letter, panel, title in zip("abcdefghijkl", panels, titles, strict=False):
         panel.set_title(f"({letter}) {title}", loc="left", fontweight="bold")
