@@ -123,8 +123,6 @@ def test_signal() -> None:
 
 
 @pytest.mark.parametrize("options", [{"kl": "k3", "kl_coef": 0.1}, {"entropy_coef": 0.1}])
-def test_terms_without_advantages_are_a_signal(options: dict) -> None:
-    zero = torch.zeros(2)
-    assert not PolicyLoss().has_signal(zero, zero)
-    assert PolicyLoss(**options).has_signal(zero, zero)
-    assert not PolicyLoss(**options).has_signal(torch.zeros(0), torch.zeros(0))
+def test_terms_without_advantages_act_without_them(options: dict) -> None:
+    assert not PolicyLoss().acts_without_advantage
+    assert PolicyLoss(**options).acts_without_advantage

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from waterline.allocation import Outcomes, Plan, Request, RoundsAllocator, UniformAllocator
+from waterline.allocation import Allocator, Outcomes, Plan, Request, UniformAllocator
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -20,7 +20,7 @@ def plan_of(counts: Ints, active: Bools | None = None, **more: Any) -> Plan:
     return Plan(counts, on.astype(float), on, water_level=float("nan"), uniform=False, **more)
 
 
-class DynamicSampling(RoundsAllocator):
+class DynamicSampling(Allocator):
     """DAPO's dynamic sampling (arXiv 2503.14476): n0 each, until B groups are mixed.
 
     Groups of equal responses are thrown away and as many further prompts are asked for, until
@@ -52,7 +52,7 @@ class DynamicSampling(RoundsAllocator):
         return ((right > 0) & (right < count))[row]
 
 
-class SkipSolved(RoundsAllocator):
+class SkipSolved(Allocator):
     """No rollout for a prompt whose earlier responses were all right."""
 
     fixed_budget: ClassVar[bool] = False
@@ -65,7 +65,7 @@ class SkipSolved(RoundsAllocator):
         return plan_of(np.where(solved, 0, request.n0))
 
 
-class Curriculum(RoundsAllocator):
+class Curriculum(Allocator):
     """Doubles the candidates and samples the half that suits the progress, easy ones first.
 
     The half with p̂ nearest to 1 − progress; nothing is sampled before it is chosen.
@@ -99,7 +99,7 @@ class TwoOfEach(UniformAllocator):
         return place < 2
 
 
-class Thrifty(RoundsAllocator):
+class Thrifty(Allocator):
     """One rollout less for each prompt after a batch in which half of the groups were mixed."""
 
     fixed_budget: ClassVar[bool] = False
@@ -139,7 +139,7 @@ class KeepsNothing(UniformAllocator):
         return np.zeros(len(row), dtype=np.bool_)
 
 
-class SamplesNothing(RoundsAllocator):
+class SamplesNothing(Allocator):
     """Asks for no response."""
 
     fixed_budget: ClassVar[bool] = False

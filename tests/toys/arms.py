@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from toys.words import ARMS
 from waterline.allocation import Outcomes, Plan
 from waterline.evaluation import SampledEvaluation, Subject, require_split
+from waterline.losses import has_signal
 from waterline.rollouts import Labels, LabelSampler
 from waterline.runs import stream_key
 from waterline.tasks import Prompt, require_whole_batches
@@ -186,7 +187,7 @@ class ArmStage(ReinforcementStage):
         return self.slots
 
     def learn(self, responses: ArmResponses, advantage: Tensor, weight: Tensor) -> Learned:
-        if not self.pieces.loss.has_signal(advantage, weight):
+        if not has_signal(advantage, weight):
             return Learned({"loss/value": 0.0}, stepped=False)
         # Each rank has all samples, and learns from those of its own prompts.
         own = np.flatnonzero(np.isin(responses.row, self.ranks.mine(len(self.slots.prompts))))

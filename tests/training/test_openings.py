@@ -31,7 +31,7 @@ from training.kills import finish, start, stopped_at
 from training.tiny import differences, record, timeless, tiny
 from training.tiny_images import PLAIN, TINY_IMAGES, allocations, tiny_images
 from waterline.advantages import PerResponse, rloo
-from waterline.allocation import RoundsAllocator, UniformAllocator
+from waterline.allocation import Allocator, UniformAllocator
 from waterline.losses import PolicyLoss
 from waterline.rollouts import Labels, Ranks
 from waterline.runs import BadInput, RunFolder, read_metrics
@@ -194,7 +194,7 @@ def test_a_curriculum_chooses_before_anything_is_sampled():
 
 
 def test_a_last_plan_without_rows_for_its_further_prompts_is_refused():
-    class Forgets(RoundsAllocator):
+    class Forgets(Allocator):
         def start(self, request):
             return plan_of(np.full(len(request.p), 4), further=1)
 

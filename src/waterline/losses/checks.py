@@ -73,7 +73,7 @@ def check_shapes(
 
 
 def given(x: Tensor | None, name: str, coefficient: str) -> Tensor:
-    """The tensor ``name``, or ValueError if the term switched on by ``coefficient`` lacks it."""
+    """The tensor ``name``, or ValueError where ``coefficient`` needs it and it is missing."""
     if x is None:
         raise ValueError(
             f"losses: {coefficient} is not 0 but {name} is missing; pass {name}, or set "

@@ -12,7 +12,6 @@ from waterline.losses.checks import check_clips, check_coefficients, check_shape
 from waterline.losses.class_loss import LabelSamples, label_weights
 from waterline.losses.kl import KLEstimator, kl_estimate
 from waterline.losses.normalisation import Normalisation, check_normalisation, loss_denominator
-from waterline.losses.signal import has_signal
 from waterline.losses.surrogate import surrogate
 
 
@@ -72,15 +71,6 @@ class PolicyLoss:
     def denominator(self, lengths: Tensor) -> float:
         """D of a step with responses of ``lengths`` (R,) tokens; see :func:`loss_denominator`."""
         return loss_denominator(lengths, self.normalisation, self.length_cap)
-
-    def has_signal(self, advantage: Tensor, weight: Tensor) -> bool:
-        """Whether a step can have a gradient.
-
-        True for a weighted advantage that is not 0, and for any response at all when a term acts
-        without advantages (KL, entropy).
-        """
-        without = self.acts_without_advantage and len(weight) > 0
-        return without or has_signal(advantage, weight)
 
     def over_labels(self, sampled: LabelSamples) -> tuple[Tensor, float]:
         """(b, C) weights and denominator for :func:`class_loss`: responses of one token each.

@@ -20,7 +20,7 @@ def atomic_write(
             binary file it is given (``lambda file: torch.save(state, file)``).
 
     A process killed at any moment leaves the old content or the new one under ``path``, and at
-    worst a ``.partial`` file beside it, which :func:`remove_partial_files` clears away.
+    worst a ``.partial`` file next to it, which :func:`remove_partial_files` clears away.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ def build(node: Mapping[str, Any], **handed_in: Any) -> Any:
         An instance where the target is a class; where it is a function, a partial of it.
 
     Raises:
-        BadInput: The target does not exist, lacks an argument, or refuses a value.
+        BadInput: The target does not exist, misses an argument, or refuses a value.
     """
     if not is_piece(node):
         raise BadInput(f"A piece needs a {TARGET!r}, and {dict(node)!r} has none: name its class.")

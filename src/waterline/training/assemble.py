@@ -170,7 +170,7 @@ def build_supervised(config: Config, task: Any) -> Stage:
     Raises:
         BadInput: The task has no demonstrations, or a setting is out of range.
     """
-    if "supervised" not in config:
+    if config["supervised"] is None:
         raise BadInput(
             "This experiment has no supervised start: leave stage=base out where training starts "
             "from random weights, else name a base policy with base.path=."

@@ -74,7 +74,7 @@ def _base_weights(config: Config, task: Any) -> Path | None:
     base = config["base"]
     if base["path"] is not None:
         return Path(base["path"])
-    if "supervised" not in config:
+    if config["supervised"] is None:
         return None
     folder = base_folder(config)
     if folder.state() is State.done:

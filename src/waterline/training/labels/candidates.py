@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from waterline.allocation import Outcomes, Plan
-from waterline.losses import LabelLoss, LabelSamples
+from waterline.losses import LabelLoss, LabelSamples, has_signal
 from waterline.rewards import Verifier
 from waterline.rollouts import Labels, LabelSampler, Ranks
 from waterline.training.labels.batches import StepImages
@@ -145,12 +145,12 @@ class LabelCandidates:
 
         ``advantage`` and ``weight`` are (R,), of the responses that are learned from.
         """
-        weighted = advantage * weight
-        parts = self.ranks.gather((len(responses.row), bool(weighted.any())))
+        parts = self.ranks.gather((len(responses.row), has_signal(advantage, weight)))
         samples = LabelSamples(
             truth=torch.from_numpy(self.truth), classes=self.log_probs.shape[1],
             row=torch.from_numpy(responses.image), label=torch.from_numpy(responses.label),
-            weighted=weighted, candidates=len(self.ids), responses=sum(n for n, _ in parts),
+            weighted=advantage * weight, candidates=len(self.ids),
+            responses=sum(count for count, _ in parts),
         )  # fmt: skip
         signal = loss.acts_without_advantage or any(acts for _, acts in parts)
         return *loss.over_labels(samples), signal
