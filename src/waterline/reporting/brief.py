@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pandas as pd
 from rich.console import Console
 
+import waterline.reporting.render as render
 from waterline.evaluation import Estimate, estimate
 from waterline.evaluation.intervals import SEEDS_FOR_A_CLAIM
-from waterline.reporting import render
 from waterline.reporting.kinds import BASE, method_label, normalisation_label
 from waterline.reporting.pass_at_k import PassAtKTable
 from waterline.reporting.rows import Row, collect

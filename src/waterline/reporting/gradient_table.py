@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+import waterline.reporting.render as render
 from waterline.evaluation import Estimate, estimate
-from waterline.reporting import render
 from waterline.reporting.gradients import UNIT, SharedGradients, of, shared_gradients
 from waterline.reporting.kinds import Kind, method_label
 from waterline.reporting.runs import Run

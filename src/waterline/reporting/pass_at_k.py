@@ -8,8 +8,8 @@ from math import isnan, log2, nan
 import numpy as np
 import pandas as pd
 
+import waterline.reporting.render as render
 from waterline.evaluation import Estimate, estimate
-from waterline.reporting import render
 from waterline.reporting.budgets import Budget, budget, match_notes, waterline_notes
 from waterline.reporting.kinds import BASE, Kind, method_label, per_budget
 from waterline.reporting.rows import Row, difference, table_rows
