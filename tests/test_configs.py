@@ -121,13 +121,13 @@ def test_every_method_and_every_loss_composes_and_its_pieces_fit(experiment, tas
             assert pieces.loss.normalisation == normalisation(loss)
         if experiment in IMAGES:
             assert isinstance(pieces.success, Oracle), "an experiment on images pins it"
-    run = assemble(configs(experiment, "sera"), task)
+    stage, _ = assemble(configs(experiment, "sera"), task)
     kinds = (LabelStage, ImageClassifier) if experiment in IMAGES else (SequenceStage, nn.Module)
-    assert type(run.stage) is kinds[0]
-    assert isinstance(run.stage.policy, kinds[1])
-    assert run.stage.policy.precision == config["policy"].get("precision", "float32")
+    assert type(stage) is kinds[0]
+    assert isinstance(stage.policy, kinds[1])
+    assert stage.policy.precision == config["policy"].get("precision", "float32")
     verifier = LabelVerifier if experiment in IMAGES else MazeVerifier
-    assert isinstance(run.stage.pieces.verifier, verifier)
+    assert isinstance(stage.pieces.verifier, verifier)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -219,8 +219,11 @@ def test_settings_of_another_kind_of_stage_are_refused():
             check_config(whole("sera", experiment="imagenet/laptop", **{setting: 1}))
     with pytest.raises(BadInput, match=r"Nothing reads the setting training\.diagnostics_every"):
         check_config(whole("sera", training__diagnostics_every=1))
-    # Lightning's own are read by Lightning.
-    check_config(whole("sera", trainer__precision="32-true", trainer__deterministic=True))
+    # Settings of Lightning that change what a run is, under the same name, are not taken.
+    check_config(whole("sera", trainer__deterministic=True))
+    for setting in ("trainer__precision", "trainer__limit_train_batches", "trainer__max_epochs"):
+        with pytest.raises(BadInput, match="Nothing reads the setting trainer"):
+            check_config(whole("sera", **{setting: 1}))
 
 
 def test_an_unread_setting_is_found_before_a_folder_is_made(tmp_path):
@@ -368,7 +371,7 @@ def test_a_paper_experiment_on_images_takes_two_steps(method, tmp_path):
 
 def test_settings_that_cannot_work_are_found_before_the_base_is_trained(tmp_path):
     wrong = {
-        "allocation.n_max=7": "n_max=7 times 8 prompts is 56 rollouts, fewer than the budget of 64",
+        "allocation.n_max=7": "a budget of 64 rollouts does not fit 8 prompts of at most n_max = 7",
         "task.train=30": "no multiple of the batch of 8",
         "task.size=8": "odd size",
         "losses.normalisation=mean": "normalisation 'mean' is unknown",

@@ -208,6 +208,8 @@ class ArmStage(ReinforcementStage):
 class ArmEvaluation(SampledEvaluation):
     """Counts of paying arms among n draws for each prompt, and Pass@K from them."""
 
+    responses = "arms"
+
     def measure(
         self,
         subject: Subject,

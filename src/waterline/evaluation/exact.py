@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +31,8 @@ class ExactEvaluation:
     Args:
         ks: the K of the metrics.
     """
+
+    responses: ClassVar[str] = "labels"
 
     ks: Sequence[int] = ()
 

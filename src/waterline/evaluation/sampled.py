@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class SampledEvaluation:
         temperature, top_p, top_k: of the sampling.
         max_rows: responses sampled between two writes.
     """
+
+    responses: ClassVar[str] = "sequences"
 
     n: int
     ks: Sequence[int] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from waterline.rewards.verifier import Judgement, Verdict
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 class LabelVerifier:
     """A label succeeds, with reward 1.0, when it equals the image's own."""
+
+    responses: ClassVar[str] = "labels"
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

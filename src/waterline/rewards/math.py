@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from waterline.rewards.answer import Candidate, find_answer, find_choice, find_list, is_bare
 from waterline.rewards.exact import exact_number, read_numbers, same_number
@@ -101,6 +101,8 @@ def verify_math_many(responses: Sequence[str], golds: Sequence[str]) -> list[Mat
 
 class MathVerifier:
     """Judges answers to mathematical questions: see ``verify_math``."""
+
+    responses: ClassVar[str] = "sequences"
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

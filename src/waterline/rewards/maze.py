@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from waterline.rewards.verifier import Judgement, judgement
 from waterline.tasks.maze.walk import judge_walk
@@ -29,6 +29,8 @@ def verify_maze(response: str, sequence: str) -> bool:
 
 class MazeVerifier:
     """Judges walks through mazes: see ``verify_maze``."""
+
+    responses: ClassVar[str] = "sequences"
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

@@ -1,6 +1,5 @@
 """From a resolved configuration to the objects of a run, checked before anything is trained."""
 
-import inspect
 import random
 from collections.abc import Mapping
 from functools import partial
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 
 from waterline.advantages import PerResponse, TokenAdvantage
@@ -29,7 +27,11 @@ Config = Mapping[str, Any]
 SHARED = ("n0", "n_min", "n_max", "u0")
 # What is read besides the pieces: by the run, and by Lightning.
 _BY_THE_RUN = ("checkpoint_every", "log_every")
-_OWN_TRAINER = ("threads", "workers")
+# Of Lightning's settings those that do not change what a run is: it has no limits of its own.
+_TRAINER = (
+    "accelerator", "devices", "num_nodes", "enable_progress_bar", "deterministic", "threads",
+    "workers",
+)  # fmt: skip
 
 
 def check_config(config: Config) -> None:
@@ -39,7 +41,6 @@ def check_config(config: Config) -> None:
         BadInput: There is one.
     """
     check_numbers(config)
-    lightning = inspect.signature(pl.Trainer).parameters
     sections = (
         "stage", "seed", "method", "experiment", "task", "success", "allocation", "policy",
         "engine", "rewards", "advantages", "losses", "evaluation", "training", "supervised",
@@ -53,7 +54,7 @@ def check_config(config: Config) -> None:
             "training": _BY_THE_RUN,
             "supervised": _BY_THE_RUN,
             "evaluation": ("split", "every"),
-            "trainer": (*lightning, *_OWN_TRAINER),
+            "trainer": _TRAINER,
             "base": ("path", "train_if_missing"),
             "paths": ("results",),
             "final": ("split", "n", "gradients"),
@@ -99,7 +100,7 @@ def build_pieces(config: Config, task: Any, policy: Any) -> Pieces:
             "method=ce, or leave losses and allocation to another method."
         )
     if allocator.reads_budget:
-        _check_rollouts(config, allocator)
+        _check_rollouts(config, success)
     advantage, verifier = build(config["advantages"]), build(config["rewards"])
     if getattr(verifier, "fractional", False) and isinstance(advantage, partial):
         with as_bad_input():  # an advantage that is defined for 0 and 1 alone says so
@@ -127,12 +128,17 @@ def build_evaluation(config: Config, **settings: Any) -> Evaluation:
     return evaluation
 
 
-def _check_rollouts(config: Config, allocator: Any) -> None:
+def _check_rollouts(config: Config, success: Any) -> None:
     """A budget that cannot be met, and groups too small for the advantage, are found now."""
     batch, n0 = config["training"]["batch"], config["allocation"]["n0"]
+    ids = np.arange(batch)
+    trials, successes = success.past(ids) or (None, None)
+    request = Request(
+        p=np.full(batch, 0.5), known=np.ones(batch, dtype=bool), n0=n0, ids=ids,
+        past_trials=trials, past_successes=successes,
+    )  # fmt: skip
     with as_bad_input():
-        half = np.full(batch, 0.5)
-        allocator.start(Request(p=half, known=np.ones(batch, dtype=bool), n0=n0))
+        build(config["allocation"]).start(request)  # another one, for it may remember
         check_group_size(config["advantages"], n0)
 
 
@@ -144,12 +150,17 @@ def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]
     """
     policy = build_policy(config)
     stage_type: Any = locate(str(config["training"]["_target_"]))
-    engine: Any = locate(str(config["engine"]["_target_"]))
-    for group, kind in (("policies", policy), ("engine", engine)):
-        if getattr(kind, "responses", None) != stage_type.responses:
+    chosen = {"policies": policy}
+    chosen |= {
+        name: locate(str(config[name]["_target_"])) for name in ("engine", "rewards", "evaluation")
+    }
+    for group, piece in chosen.items():
+        # A verifier or an evaluation that names no kind is for all of them.
+        kind = getattr(piece, "responses", None)
+        if kind != stage_type.responses and (kind or group in ("policies", "engine")):
             raise BadInput(
-                f"The piece chosen for {group} is not for {stage_type.responses}, which this "
-                "training needs: leave both groups to the experiment."
+                f"The piece chosen for {group} is for {kind or 'another kind of responses'}, and "
+                f"training is for {stage_type.responses}: leave both groups to the experiment."
             )
     pieces = build_pieces(config, task, policy)
     evaluation = build_evaluation(config)

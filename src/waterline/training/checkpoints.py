@@ -70,7 +70,8 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise BadInput(
-            f"{file} is no readable checkpoint: remove it and train it again."
+            f"{file} is no readable checkpoint: name another file with base.path=, or train it "
+            "again."
         ) from error
     if not isinstance(state, dict) or "policy" not in state:
         raise BadInput(f"{file} holds no policy: name a checkpoint that a run has written.")

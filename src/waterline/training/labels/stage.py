@@ -69,6 +69,11 @@ class LabelStage(ReinforcementStage):
         require_fitting_network(policy, task)
         # A loss that labels do not have, such as a KL term, is found here.
         pieces.loss.over_labels(LabelSamples.none(task.classes))
+        if pieces.advantage.reads:
+            raise BadInput(
+                f"The advantage reads the token columns {', '.join(pieces.advantage.reads)}, which "
+                "labels do not have: choose another one."
+            )
         self.batches = StepBatches(train, batch, seed)
         super().__init__(
             policy, task, pieces, optimizer=optimizer, steps=steps, seed=seed,

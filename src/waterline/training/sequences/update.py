@@ -172,8 +172,10 @@ class PolicyUpdate:
         found, columns = batch.found, batch.found.rollouts.columns
         denominator = self.loss.denominator(torch.from_numpy(found.length[members]))
         for row, chosen in self._rows(found, members, learns):
-            # Rows without a gradient are run for the diagnostics alone.
             acts = bool(learns[chosen].any())
+            if not (acts or observe):
+                continue
+            # Rows without a gradient are run for the diagnostics alone.
             with nullcontext() if acts else torch.no_grad():
                 logp, entropy = self.policy(row.row, self.temperature, entropy=True)
                 logp, entropy = row.unrolled(logp), row.unrolled(entropy)
