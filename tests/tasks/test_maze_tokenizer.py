@@ -1,7 +1,7 @@
 import pytest
 
 from waterline.tasks.maze import MazeTask, MazeTokenizer
-from waterline.tasks.maze.grid import VOCABULARY
+from waterline.tasks.maze.grid import TOKEN_IDS, VOCABULARY
 
 
 def test_vocabulary_ids() -> None:
@@ -30,10 +30,22 @@ def test_round_trip() -> None:
     assert task.tokenizer.encode("UP elsewhere DONE") == [13, 3, 7]
 
 
+def hugging_face(transformers):
+    """The same language as a tokenizer of that library."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    core = Tokenizer(models.WordLevel(dict(TOKEN_IDS), unk_token="<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Whitespace()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>",
+        unk_token="<unk>", padding_side="left", clean_up_tokenization_spaces=False,
+    )  # fmt: skip
+
+
 def test_equal_to_hugging_face(tmp_path) -> None:
     transformers = pytest.importorskip("transformers")
     own = MazeTokenizer()
-    own.to_hf().save_pretrained(tmp_path)
+    hugging_face(transformers).save_pretrained(tmp_path)
     prompt = MazeTask(7, sft=0, train=1, dev=0, test=0).splits["train"][0]
     texts = [
         prompt.answer,
@@ -43,7 +55,10 @@ def test_equal_to_hugging_face(tmp_path) -> None:
         " ".join(VOCABULARY),
         "",
     ]
-    for theirs in (own.to_hf(), transformers.AutoTokenizer.from_pretrained(tmp_path)):
+    for theirs in (
+        hugging_face(transformers),
+        transformers.AutoTokenizer.from_pretrained(tmp_path),
+    ):
         assert len(theirs) == len(own) == 32
         assert theirs.get_vocab() == {word: i for i, word in enumerate(VOCABULARY)}
         for name in ("pad", "bos", "eos", "unk"):

@@ -2,12 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from waterline.tasks.maze.grid import BOS, EOS, PAD, SPECIAL, TOKEN_IDS, UNK, VOCABULARY
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 # The special tokens are cut out first; the rest splits where words and punctuation meet.
 _SPECIAL = "|".join(SPECIAL)
@@ -18,7 +14,7 @@ class MazeTokenizer:
     """The word-level tokenizer of the maze language: 32 tokens, no merges, nothing added.
 
     ``encode`` maps unknown words to ``<unk>``; ``decode`` joins words by single spaces. It needs
-    the standard library alone; ``to_hf`` gives the same tokenizer as a Hugging Face object.
+    the standard library alone, and equals a Hugging Face tokenizer of ``tokenizers.WordLevel``.
     """
 
     pad_token_id = PAD
@@ -37,20 +33,3 @@ class MazeTokenizer:
         """The words of ``token_ids`` joined by spaces; special are ``<pad> <bos> <eos> <unk>``."""
         first = len(SPECIAL) if skip_special_tokens else 0
         return " ".join(VOCABULARY[i] for i in token_ids if i >= first)
-
-    def to_hf(self) -> "PreTrainedTokenizerFast":
-        """The same tokenizer as a ``PreTrainedTokenizerFast`` over ``tokenizers.WordLevel``."""
-        from tokenizers import Tokenizer, models, pre_tokenizers
-        from transformers import PreTrainedTokenizerFast
-
-        core = Tokenizer(models.WordLevel(dict(TOKEN_IDS), unk_token="<unk>"))
-        core.pre_tokenizer = pre_tokenizers.Whitespace()
-        return PreTrainedTokenizerFast(
-            tokenizer_object=core,
-            pad_token="<pad>",
-            bos_token="<bos>",
-            eos_token="<eos>",
-            unk_token="<unk>",
-            padding_side="left",
-            clean_up_tokenization_spaces=False,
-        )
