@@ -33,8 +33,9 @@ def test_rows_stand_once_and_are_ordered(store):
     assert {str(t) for t in store.read()[["step", "prompt", "n", "c"]].dtypes} == {"int64"}
 
 
-def test_what_is_missing_has_another_number_of_responses(store):
+def test_what_is_missing_has_fewer_responses(store):
     write(store, 5, [1, 2], 4, [0, 0])
+    assert store.missing(5, "dev", [3, 2, 1], n=2) == [3], "more responses are kept"
     assert store.missing(5, "dev", [3, 2, 1], n=4) == [3]
     assert store.missing(5, "dev", [3, 2, 1], n=8) == [3, 2, 1]
     assert store.missing(6, "dev", [1], n=4) == [1]

@@ -73,9 +73,9 @@ class CountsStore(StepTable):
     values: ClassVar[dict[str, str]] = {"n": "int64", "c": "int64"}
 
     def missing(self, step: int, split: str, prompts: list[int], n: int) -> list[int]:
-        """The prompts that have no row with ``n`` responses yet, in the order given."""
+        """The prompts with fewer than ``n`` responses, in the order given; more are kept."""
         rows = self.at(step, split)
-        done = set(rows.loc[rows["n"] == n, "prompt"].tolist())
+        done = set(rows.loc[rows["n"] >= n, "prompt"].tolist())
         return [p for p in prompts if p not in done]
 
     def use_sampling(self, split: str, sampling: dict[str, Any]) -> None:

@@ -139,7 +139,8 @@ def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
         log.addHandler(handler)
         try:
             yield
-            folder.set_state(State.done, step=stage.done)
+            whole = stage.done == stage.steps
+            folder.set_state(State.done if whole else State.preempted, step=stage.done)
         except NonFinite as error:
             step = stage.done + 1
             file = folder.root / f"nan-batch-step-{step}.pt"
