@@ -143,7 +143,7 @@ def test_the_process_takes_over_tied_weights_by_their_names(policy):
 
 @pytest.mark.slow
 def test_nothing_is_sampled_from_weights_that_were_never_synchronised(policy):
-    engine = ForgetsASync(0, model=build(compose(*TINY)["policy"]["model"]))
+    engine = ForgetsASync(build(compose(*TINY)["policy"]["model"]), forgotten=0)
     try:
         with pytest.raises(EngineError, match="cannot extend"):
             sampled(engine, policy, 1)
