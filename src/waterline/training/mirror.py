@@ -1,4 +1,4 @@
-"""Where metrics go beside the run folder, which is the record."""
+"""Where metrics go besides the run folder, which is the record."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ class NoMirror:
         """Nothing to open."""
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Nothing to tell."""
+        """Nothing to send."""
 
     def close(self) -> None:
         """Nothing to close."""
