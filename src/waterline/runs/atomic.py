@@ -38,7 +38,12 @@ def atomic_write(
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    # The rename itself outlives a power cut only once its folder is on the disk.
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_partial_files(folder: str | os.PathLike[str]) -> int:
@@ -51,11 +56,3 @@ def remove_partial_files(folder: str | os.PathLike[str]) -> int:
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
     return len(leftovers)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -23,7 +23,7 @@ _PACKAGES = (
 def provenance() -> dict[str, Any]:
     """The record of this process: ``time``, ``command``, ``git``, ``versions``, ``hardware``.
 
-    Holds neither host nor user names, so that it can be committed with a result. ``git`` is None
+    Holds neither host nor user names, so that it can be committed next to a result. ``git`` is None
     when the code is not run from a checkout of its own repository.
     """
     return {

@@ -23,14 +23,6 @@ class Prompt:
 class Tokenizer(Protocol):
     """Text to token ids and back: what this package uses of a Hugging Face tokenizer."""
 
-    @property
-    def pad_token_id(self) -> int:
-        """Fills batches up; never part of a response."""
-
-    @property
-    def eos_token_id(self) -> int:
-        """Ends a text."""
-
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``."""
 

@@ -12,7 +12,7 @@ class NoMirror:
         """Nothing to open."""
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Nothing to mirror."""
+        """Nothing to send."""
 
     def close(self) -> None:
         """Nothing to close."""

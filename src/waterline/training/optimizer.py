@@ -43,6 +43,7 @@ class OptimizerSettings:
             ("momentum", self.momentum, lambda momentum: 0 <= momentum < 1, "in [0, 1)"),
             ("grad_clip", clip, lambda clip: clip > 0, "above 0, or null"),
         ):
+            # Text too is refused here: YAML reads 1e-3 as such.
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not (number and fits(value)):
                 raise ValueError(f"optimizer.{name}={value}: must be {what}.")

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -92,15 +93,13 @@ def _base_weights(config: Config, task: Any) -> Path | None:
 
 def _train_base_once(config: Config, task: Any) -> None:
     """Trains the base, or waits for the process of the same sweep that is doing so."""
-    waited = False
-    while True:
+    for attempt in count():
         try:
             train_base(config, task)
             return
         except FolderBusy:
-            if not waited:
+            if attempt == 0:
                 log.info("another process trains the base policy: waiting for it")
-            waited = True
             time.sleep(_BASE_POLL_SECONDS)
 
 
