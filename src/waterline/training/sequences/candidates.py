@@ -11,7 +11,7 @@ from torch import Tensor
 
 from waterline.allocation import Outcomes, Plan
 from waterline.rewards import Verifier
-from waterline.rollouts import Engine, EngineError, Finish, Rollouts, SamplingParams
+from waterline.rollouts import Engine, EngineError, Finish, Ranks, Rollouts, SamplingParams
 from waterline.tasks import Prompt, Tokenizer
 from waterline.training.step import Bools, Clock, Floats, Ints
 
@@ -146,24 +146,31 @@ def judged(
 ) -> Rollouts:
     """The table with success, reward and verdict for every leaf that had none.
 
+    Each rank judges its share and all get the whole: a verdict may depend on a time limit, and what
+    the ranks decide must not differ.
+
     Raises:
         EngineError: a response has no token, so that it has no log-probability.
     """
     answers = {prompt.id: prompt.answer for prompt in prompts}
     leaves = rollouts.leaves()
     new = np.flatnonzero(leaves.verdict == "")
-    texts = []
-    for r in new.tolist():
-        tokens = rollouts.response(int(leaves.node[r]))
-        if len(tokens) == 0:
+    responses = [rollouts.response(node) for node in leaves.node[new].tolist()]
+    for response, prompt in zip(responses, leaves.group[new], strict=True):
+        if len(response) == 0:
             raise EngineError(
-                f"The engine gave prompt {leaves.group[r]} a response without a token: it has to "
-                "return at least the stop token."
+                f"The engine gave prompt {prompt} a response without a token: it has to return at "
+                "least the stop token."
             )
-        texts.append(tokenizer.decode(tokens.tolist()))
+    ranks = Ranks()
+    mine = ranks.mine(len(new))
+    texts, new = [tokenizer.decode(responses[i].tolist()) for i in mine], new[mine]
     complete = rollouts.finish[leaves.node[new]] != Finish.LENGTH
     found = verifier([answers[i] for i in leaves.group[new].tolist()], texts, complete)
-    return rollouts.judged(leaves.node[new], found.success, found.reward, found.verdict.tolist())
+    own = leaves.node[new], found.success, found.reward, found.verdict.tolist()
+    for part in ranks.gather(own):
+        rollouts = rollouts.judged(*part)
+    return rollouts
 
 
 def _ids_and_tokens(prompts: Sequence[Prompt]) -> tuple[list[int], list[tuple[int, ...]]]:
