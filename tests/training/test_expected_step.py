@@ -6,8 +6,8 @@ from math import factorial, prod
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from toys.scripted import model
 from waterline.advantages import PerResponse, maxrl
 from waterline.allocation import UniformAllocator, WaterlineAllocator, fidelity
 from waterline.losses import PolicyLoss
@@ -55,17 +55,6 @@ class Chosen:
             finish=np.full(len(spans), Finish.STOP, dtype=np.int8), sample=np.arange(len(spans)),
             logp=[np.zeros(len(s), dtype=np.float32) for s in spans],
         )  # fmt: skip
-
-
-def model():
-    config = Qwen2Config(
-        vocab_size=2, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=1, initializer_range=0.5,
-        bos_token_id=0, eos_token_id=1, pad_token_id=0,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        return Qwen2ForCausalLM(config).double().eval()
 
 
 def log_probabilities(plain, prompt):

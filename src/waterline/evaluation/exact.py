@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from waterline.evaluation.pass_at_k import exact_pass_at_k
 from waterline.evaluation.stores import ProbabilityStore
-from waterline.evaluation.subject import Subject, require_split
+from waterline.evaluation.subject import Progress, Subject, require_split, unseen
 from waterline.runs import BadInput
 from waterline.tasks.images import FixedBatches, Unreadable, loader, mislabelled
 
@@ -42,13 +42,9 @@ class ExactEvaluation:
 
     @torch.no_grad()
     def measure(
-        self,
-        subject: Subject,
-        split: str,
-        step: int,
-        folder: str | Path,
-        progress: Callable[[int, int], None] = lambda done, of: None,
-    ) -> None:
+        self, subject: Subject, split: str, step: int, folder: str | Path,
+        progress: Progress = unseen,
+    ) -> None:  # fmt: skip
         """See :class:`Evaluation`. Nothing is sampled; images that cannot be read are left out.
 
         BatchNorm uses its running statistics, those of rank 0 on all ranks.

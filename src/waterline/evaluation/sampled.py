@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from waterline.evaluation.pass_at_k import pass_at_k
 from waterline.evaluation.stores import CountsStore
-from waterline.evaluation.subject import Subject, require_split
+from waterline.evaluation.subject import Progress, Subject, require_split, unseen
 from waterline.rollouts import Finish, Rollouts, SamplingParams
 from waterline.rollouts.table import Ints
 from waterline.runs import stream_key
@@ -57,13 +57,9 @@ class SampledEvaluation:
         return CountsStore(Path(folder) / "counts.parquet")
 
     def measure(
-        self,
-        subject: Subject,
-        split: str,
-        step: int,
-        folder: str | Path,
-        progress: Callable[[int, int], None] = lambda done, of: None,
-    ) -> None:
+        self, subject: Subject, split: str, step: int, folder: str | Path,
+        progress: Progress = unseen,
+    ) -> None:  # fmt: skip
         """See :class:`Evaluation`. Prompts are sampled in chunks of about ``max_rows`` responses.
 
         What the store holds already is not sampled again, so that a restarted evaluation goes on

@@ -14,6 +14,13 @@ from waterline.rewards import Verifier
 from waterline.rollouts import Ranks
 from waterline.runs import BadInput
 
+# Called with the numbers of prompts done and in all.
+Progress = Callable[[int, int], None]
+
+
+def unseen(done: int, of: int) -> None:
+    """The progress of an evaluation that nobody watches."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -51,16 +58,10 @@ class Evaluation(Protocol):
         ...
 
     def measure(
-        self,
-        subject: Subject,
-        split: str,
-        step: int,
-        folder: str | Path,
-        progress: Callable[[int, int], None] = lambda done, of: None,
-    ) -> None:
+        self, subject: Subject, split: str, step: int, folder: str | Path,
+        progress: Progress = unseen,
+    ) -> None:  # fmt: skip
         """Puts what is missing of checkpoint ``step`` on ``split`` into the store.
-
-        ``progress`` is called with the numbers of prompts done and in all.
 
         Raises:
             BadInput: The split is empty, or the store's results were made with other settings.
