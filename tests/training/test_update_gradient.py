@@ -13,7 +13,7 @@ from waterline.policies import SharedPrefixLM
 from waterline.rollouts import Finish, Kind, Rollouts
 from waterline.training.non_finite import NonFinite
 from waterline.training.sequences.candidates import Sequences
-from waterline.training.sequences.update import PolicyUpdate, UpdateSettings
+from waterline.training.sequences.update import PolicyUpdate, UpdateSettings, _Batch
 
 CAP = 9
 NORMALISATIONS = ("token-mean", "seqnorm", "sequence-mean")
@@ -86,11 +86,12 @@ def plain_steps(model, reference, batch, normalisation, options, parts, epochs, 
     for _ in range(epochs):
         for part in parts:
             chosen = [r for r, row in enumerate(batch.found.row) if row in part]
+            # The whole step's, times the part's share of the prompts with a response.
+            rows = set(batch.found.row.tolist())
             denominator = {
-                "token-mean": sum(len(old[r]) for r in chosen),
-                "seqnorm": len(chosen) * CAP,
-                "sequence-mean": len(chosen),
-            }[normalisation]
+                "token-mean": sum(map(len, old)), "seqnorm": len(old) * CAP,
+                "sequence-mean": len(old),
+            }[normalisation] * len(rows & set(part)) / len(rows)  # fmt: skip
             total = torch.zeros(())
             for r, (logp, entropy) in enumerate(responses(model, batch, temperature)):
                 if r not in chosen:
@@ -293,3 +294,36 @@ def test_on_policy_the_policy_runs_once_a_row_and_otherwise_once_more_before():
     assert runs == {
         "on-policy": 1, "two minibatches": 1 + 2, "two epochs": 1 + 2, "entropy": 1, "reference": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+@pytest.mark.parametrize("minibatches", [1, 2, 3, 5])
+def test_a_prompt_counts_the_same_in_every_minibatch_whatever_its_count(normalisation, minibatches):
+    """With unit advantages each prompt's share Σ w/D is that of N0/N, whatever part it is in."""
+    _, policy = pair()
+    counts = [12, 4, 2, 0, 30, 8, 8]
+    batch = make_batch(counts, seed=3)
+    length = np.full(len(batch.found.row), 1)
+    batch = replace(batch, found=replace(batch.found, length=length))
+    weight = torch.tensor([8 / n if n not in (0, 2) else 0.0 for n in counts])[batch.found.row]
+    batch = replace(batch, weight=weight, advantage=torch.ones(len(length)))
+    update = PolicyUpdate(
+        policy=policy, loss=PolicyLoss(normalisation=normalisation, length_cap=CAP),
+        optimize=lambda: 0.0, backward=lambda loss: None,
+        settings=UpdateSettings(minibatches=minibatches),
+    )  # fmt: skip
+    seen = {}
+    parts = update._minibatches(_Batch(batch.found, batch.advantage, batch.weight))
+    assert len(parts) == min(minibatches, 5)
+    for members, denominator in parts:
+        rows = batch.found.row[members]
+        retained = [row for row in np.unique(rows) if counts[row] > 2]
+        for row in np.unique(rows):
+            assert row not in seen
+            share = weight[members][torch.from_numpy(rows == row)].sum() / denominator
+            seen[int(row)] = float(share) * len(retained)
+    assert sorted(seen) == [0, 1, 2, 4, 5, 6]
+    whole = update.loss.denominator(torch.from_numpy(length))
+    for row, share in seen.items():
+        expected = 0.0 if counts[row] == 2 else 8 * 5 / whole
+        assert share == pytest.approx(expected)

@@ -1,6 +1,7 @@
 """How many rollouts each prompt of a batch gets (NumPy alone)."""
 
 from waterline.allocation.bounded import bounded_counts
+from waterline.allocation.checks import LEAST_P, MOST_P
 from waterline.allocation.fidelity import fidelity, mixed_probability
 from waterline.allocation.pilot import PilotWaterlineAllocator
 from waterline.allocation.plan import Plan
@@ -9,6 +10,8 @@ from waterline.allocation.uniform import NoRollouts, UniformAllocator
 from waterline.allocation.waterline import WaterlineAllocator
 
 __all__ = [
+    "LEAST_P",
+    "MOST_P",
     "Allocator",
     "NoRollouts",
     "OneShotAllocator",

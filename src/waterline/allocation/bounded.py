@@ -10,6 +10,9 @@ Ints = NDArray[np.int64]
 
 # Far above the rounding of a sum of counts or of c, far below any difference that matters.
 ROUNDING = 1e-13
+# Powers of two, which change no digit of a float that is far from its limits. At the least p of all
+# the sum of 1/h would overflow and the square of an error would underflow without them.
+DOWN, UP = 2.0**-64, 2.0**511
 
 
 class BoundedWaterline:
@@ -36,6 +39,7 @@ class BoundedWaterline:
         self.leave = (upper - 1.0) * self.exposure
         self.breakpoints = np.sort(np.concatenate([self.enter, self.leave]))
 
+    @np.errstate(over="ignore")  # a count that overflows is clipped
     def level(self, k: int, budget: int, low: int, high: int) -> tuple[float, int]:
         """Level c of Equation 35 for the first k prompts, and the breakpoint that ends its piece.
 
@@ -68,8 +72,9 @@ class BoundedWaterline:
         # The integers are exact, so that the quotient is the only rounding.
         fixed = int(lower[waiting].sum()) + self.upper * np.count_nonzero(full)
         spare = budget - fixed - np.count_nonzero(rising)
-        return float(spare / inverse[rising].sum()), low
+        return float(spare * DOWN / (inverse[rising] * DOWN).sum()), low
 
+    @np.errstate(over="ignore")
     def integers(self, k: int, budget: int, low: int, high: int) -> tuple[Ints, float, int]:
         """(k,) integer counts that sum to the budget (Equations 36–38), c, and the breakpoint.
 
@@ -96,7 +101,7 @@ class BoundedWaterline:
         exposure, target = self.exposure[:k], -np.expm1(-c)
         now = -np.expm1((1.0 - counts) * exposure)
         then = -np.expm1(-counts * exposure)
-        delta = (then - target) ** 2 - (now - target) ** 2
+        delta = ((then - target) * UP) ** 2 - ((now - target) * UP) ** 2
         while remainder > 0:
             full = counts == self.upper
             delta[full] = np.inf

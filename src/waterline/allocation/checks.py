@@ -35,9 +35,14 @@ def vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
+# The success probabilities that allocation takes: from the least normal float64, below which numbers
+# lose their digits, to the largest below 1. The exposure −log(1 − p) is positive and finite there.
+LEAST_P, MOST_P = float(np.finfo(np.float64).tiny), float(np.nextafter(1.0, 0.0))
+
+
 def inside_unit_interval(p: NDArray[np.float64]) -> None:
-    """Raise unless every p has a finite, positive exposure −log(1 − p)."""
-    outside = ~((p >= 1e-300) & (p < 1.0))  # also catches NaN
+    """Raise unless every p lies in [LEAST_P, MOST_P]."""
+    outside = ~((p >= LEAST_P) & (p <= MOST_P))  # also catches NaN
     if outside.any():
         row = int(np.argmax(outside))
         raise ValueError(

@@ -27,7 +27,7 @@ def check_normalisation(normalisation: str, length_cap: int | None) -> None:
 def loss_denominator(
     lengths: Tensor, normalisation: Normalisation, length_cap: int | None = None
 ) -> float:
-    """The one denominator of an optimizer step.
+    """The one denominator of a step.
 
     With the lengths T_i = Σ_t m_it of all responses i ∈ I of the step, over every rank and
     micro-batch, in tokens:
@@ -36,9 +36,13 @@ def loss_denominator(
         seqnorm         |I| · L_cap    (SERA Eq. 44)
         sequence-mean   |I|
 
-    Each is a sum over responses, so that the denominators of parts of a step add up to that of the
-    step. Response weights do not enter. A response of zero tokens counts in |I|: it is a sample
-    like the others, with a score of 0. No responses at all: 0.
+    Response weights do not enter. A response of zero tokens counts in |I|: it is a sample like the
+    others, with a score of 0. No responses at all: 0.
+
+    Where a step takes several optimizer steps, each on b of its |A| active prompts, each of them is
+    divided by b/|A| of this denominator, D·b/|A|. Its own responses do not give its denominator:
+    the weights N0/N_q make prompts count the same only under a denominator that does not depend on
+    N_q.
 
     Args:
         lengths: (R,) valid tokens per response.

@@ -11,15 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from waterline.allocation import Outcomes, Plan
+from waterline.allocation import LEAST_P, MOST_P, Outcomes, Plan
 from waterline.losses import LabelLoss, LabelSamples, has_signal
 from waterline.rewards import Verifier
 from waterline.rollouts import Labels, LabelSampler, Ranks
 from waterline.training.labels.batches import StepImages
 from waterline.training.step import Bools, Clock, Floats, Ints
-
-# The least normal float64 and the largest below 1, as in the papers' code.
-_LEAST, _MOST = np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +86,7 @@ class LabelCandidates:
         images = step.images
         probability = log_probs.detach().exp().cpu().numpy()
         own = probability[np.arange(len(images.ids)), images.labels]
-        parts = self.ranks.gather((images.ids, np.clip(own, _LEAST, _MOST)))
+        parts = self.ranks.gather((images.ids, np.clip(own, LEAST_P, MOST_P)))
         seen = np.concatenate([ids for ids, _ in parts])
         p = np.concatenate([values for _, values in parts])
         place = {int(i): at for at, i in enumerate(step.ids)}

@@ -103,7 +103,9 @@ class PolicyUpdate:
 
     Args:
         policy: trained; ``reference``: frozen, for a KL term.
-        loss: its denominator is that of a whole minibatch, over all ranks.
+        loss: its denominator is that of the whole step, D, over all ranks. A minibatch of b of the
+            |A| active prompts is divided by D·b/|A|, so that each prompt counts the same whatever
+            count it has.
         optimize: takes one optimizer step and gives the gradient norm before clipping.
         step_on_no_signal: whether the optimizer steps although nothing has a gradient, so that
             momentum and weight decay act, as in the papers' code.
@@ -153,24 +155,43 @@ class PolicyUpdate:
         # The sums are of the first pass: that of the columns, or else that of the loss itself.
         observe, seen, self.seen = self.seen is None, self.seen or Diagnostics(), None
         try:
-            # By active prompts in the batch's order, whatever rank they are on.
-            parts = np.array_split(np.unique(found.row), self.settings.minibatches)
+            minibatches = self._minibatches(batch)
             for epoch in range(self.settings.epochs):
-                for part in parts:
-                    members = np.flatnonzero(np.isin(found.row, part))
-                    loss = self._step(batch, members, learns, seen, observe)
+                for members, denominator in minibatches:
+                    loss = self._step(batch, members, denominator, learns, seen, observe)
                     seen.loss += loss if epoch == 0 else 0.0
         except NonFinite as error:
             error.batch = batch.contents()
             raise
         return self._learned(found, seen)
 
+    def _minibatches(self, batch: _Batch) -> list[tuple[Ints, float]]:
+        """The responses of each minibatch and its denominator, by active prompts in their order.
+
+        The prompts that an allocator has dropped after it sampled them are spread over the parts:
+        their responses count in D, and act through the terms that read no advantage.
+        """
+        found = batch.found
+        rows = np.unique(found.row)
+        active = np.isin(rows, found.row[batch.weight.numpy() != 0])
+        if not active.any():
+            active[:] = True
+        count = max(1, min(self.settings.minibatches, int(active.sum())))
+        parts = np.array_split(rows[active], count)
+        dropped = np.array_split(rows[~active], count)
+        whole = self.loss.denominator(torch.from_numpy(found.length))
+        shares = [len(part) / max(1, int(active.sum())) for part in parts]
+        return [
+            (np.flatnonzero(np.isin(found.row, np.concatenate(pair))), whole * share)
+            for pair, share in zip(zip(parts, dropped, strict=True), shares, strict=True)
+        ]
+
     def _step(
-        self, batch: _Batch, members: Ints, learns: Bools, seen: Diagnostics, observe: bool
-    ) -> float:
+        self, batch: _Batch, members: Ints, denominator: float, learns: Bools, seen: Diagnostics,
+        observe: bool,
+    ) -> float:  # fmt: skip
         total, bad = 0.0, None
         found, columns = batch.found, batch.found.rollouts.columns
-        denominator = self.loss.denominator(torch.from_numpy(found.length[members]))
         for row, chosen in self._rows(found, members, learns):
             acts = bool(learns[chosen].any())
             if not (acts or observe):
