@@ -2,9 +2,15 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from waterline.evaluation import paired_bootstrap, questions_interval, runs_interval
-from waterline.evaluation.intervals import question_means
+from waterline.evaluation import (
+    paired_bootstrap,
+    questions_interval,
+    runs_interval,
+    within_interval,
+)
+from waterline.evaluation.intervals import question_means, student_t
 
 
 def test_means_of_resampled_questions_have_the_bootstrap_distribution():
@@ -61,28 +67,80 @@ def test_chunks_do_not_change_the_draws(monkeypatch):
     np.testing.assert_allclose(question_means(scores, 100, np.random.default_rng(0)), whole)
 
 
-def test_runs_interval_covers_seeds_and_questions():
-    """Its variance is that of the crossed bootstrap, in closed form."""
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 9, 10, 35, 199, 4095])
+@pytest.mark.parametrize("level", [0.05, 0.5, 0.95, 0.999])
+def test_quantiles_are_those_of_students_t(degrees, level):
+    expected = stats.t.ppf((1 + level) / 2, degrees)
+    assert student_t(degrees, level) == pytest.approx(expected, rel=1e-9)
+
+
+def answers(rng, seeds, questions, share, interaction=1.0):
+    """Scores whose mean has ``share`` of its variance, 1 in all but for interaction, from seeds."""
+    of_seeds = rng.standard_normal((seeds, 1)) * np.sqrt(share * seeds)
+    of_questions = rng.standard_normal((1, questions)) * np.sqrt((1 - share) * questions)
+    rest = rng.standard_normal((seeds, questions)) * np.sqrt((1 - share) * questions)
+    return of_seeds + of_questions + interaction * rest
+
+
+def test_runs_interval_by_hand():
     rng = np.random.default_rng(5)
-    seeds, questions = 6, 80
-    d = (
-        rng.standard_normal((seeds, 1))
-        + rng.standard_normal((1, questions))
-        + rng.standard_normal((seeds, questions))
+    d = answers(rng, 6, 80, 0.5)
+    estimate, low, high = runs_interval(d)
+    over_seeds = stats.t.interval(0.95, 5, 0, stats.sem(d.mean(axis=1)))[1]
+    over_questions = stats.t.interval(0.95, 79, 0, stats.sem(d.mean(axis=0)))[1]
+    assert estimate == pytest.approx(d.mean())
+    assert (high - estimate, estimate - low) == pytest.approx(
+        [np.hypot(over_seeds, over_questions)] * 2
     )
-    mean = d.mean()
-    rows, columns = d.mean(1) - mean, d.mean(0) - mean
-    rest = d - mean - rows[:, None] - columns[None]
-    variance = (
-        (rows**2).mean() / seeds
-        + (columns**2).mean() / questions
-        + (rest**2).mean() / (seeds * questions)
+    # One question, or one value per seed, leaves Student's interval over the seeds.
+    alone = runs_interval(d[:, :1])
+    assert alone[1:] == pytest.approx(stats.t.interval(0.95, 5, d[:, 0].mean(), stats.sem(d[:, 0])))
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_runs_interval_covers_what_it_says(seeds, share):
+    rng = np.random.default_rng(seeds)
+    hits = 0
+    for _ in range(1500):
+        _, low, high = runs_interval(answers(rng, seeds, 40, share, interaction=0.0))
+        hits += low <= 0.0 <= high
+    assert hits / 1500 >= 0.93
+
+
+def test_shares_stay_in_the_unit_interval_and_cover_near_its_end():
+    rng = np.random.default_rng(8)
+    hits = {True: 0, False: 0}
+    for _ in range(1000):
+        p = np.clip(0.96 + 0.03 * rng.standard_normal(5), 0, 1)  # of each seed
+        scores = (rng.random((5, 100)) < p[:, None]).astype(float)
+        for shares in hits:
+            _, low, high = runs_interval(scores, shares=shares)
+            hits[shares] += low <= 0.9586 <= high  # the mean of the clipped p
+            assert not shares or 0.0 <= low <= scores.mean() <= high <= 1.0
+    assert hits[True] >= 0.93 * 1000
+    assert hits[True] > hits[False]
+    for scores in (np.zeros((3, 4)), np.ones((3, 4))):
+        assert len(set(runs_interval(scores, shares=True))) == 1
+    middle = 0.5 + 0.01 * rng.standard_normal((3, 50))
+    np.testing.assert_allclose(
+        runs_interval(middle, shares=True), runs_interval(middle), rtol=0, atol=1e-3
     )
-    estimate, low, high = runs_interval(d, level=0.6827, resamples=20_000)
-    assert estimate == pytest.approx(mean)
-    assert (high - low) / 2 == pytest.approx(np.sqrt(variance), rel=0.06)
-    fixed = questions_interval(d.mean(0), level=0.6827)
-    assert fixed.high - fixed.low < high - low
+
+
+def test_units_within_groups_cover_what_they_say():
+    """Two batches at each of twelve checkpoints, whose curve is fixed."""
+    rng = np.random.default_rng(7)
+    curve = np.repeat(np.linspace(0.6, 1.0, 12), 2)
+    groups = np.repeat(np.arange(12), 2)
+    hits = 0
+    for _ in range(2000):
+        _, low, high = within_interval(curve + 0.05 * rng.standard_normal(24), groups)
+        hits += low <= curve.mean() <= high
+    assert hits / 2000 == pytest.approx(0.95, abs=0.015)
+    uneven = within_interval([1.0, 3.0, 10.0, 10.0, 13.0], ["a", "a", "b", "b", "b"])
+    half = stats.t.ppf(0.975, 3) * np.sqrt((2 + 6) / 3 / 5)
+    assert uneven == pytest.approx((7.4, 7.4 - half, 7.4 + half))
 
 
 def test_runs_are_paired_by_seed():
@@ -103,6 +161,9 @@ def test_runs_are_paired_by_seed():
         (lambda: questions_interval([0.1], resamples=0), "resamples is 0"),
         (lambda: runs_interval([[0.1, 0.2]]), "one seed"),
         (lambda: runs_interval([0.1, 0.2]), "a has shape"),
+        (lambda: runs_interval([[0.1], [1.2]], shares=True), "shares lie in"),
+        (lambda: runs_interval([[0.1], [0.2]], level=0.0), "level is 0.0"),
+        (lambda: within_interval([0.1, 0.2], [0, 1]), "no group has two units"),
     ],
 )
 def test_bad_input(call, message):

@@ -32,7 +32,7 @@ def test_means_over_the_last_epoch_and_then_over_seeds(tmp_path):
     assert len(tidy) == 4
     mae, r = tidy[tidy.method == "history"].itertuples()
     assert (mae.value, r.value) == pytest.approx((0.25, 0.6))
-    bounds = runs_interval(np.array([[0.2], [0.3]]))[1:]
+    bounds = np.clip(runs_interval(np.array([[0.2], [0.3]]))[1:], 0, 1)
     assert (mae.runs_low, mae.runs_high) == pytest.approx(bounds)
 
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from reporting.image_runs import write_gradients, write_run
-from waterline.evaluation import questions_interval, runs_interval
+from waterline.evaluation import runs_interval, within_interval
 from waterline.reporting import gradient_table, load_runs, markdown, shared_gradients
 from waterline.reporting.kinds import Kind
 
@@ -64,8 +64,9 @@ def test_differences_are_paired_by_seed_and_batch(tmp_path):
     assert list(found.deltas) == [SERA]
     delta = found.deltas[SERA]["cosine_sample"]
     assert delta.value == pytest.approx(0.2)
-    assert delta.units == pytest.approx(questions_interval(gains.mean(axis=0))[1:])
-    assert delta.runs == pytest.approx(runs_interval(gains)[1:])
+    within = within_interval(gains.ravel(), [0, 0, 1, 1, 2, 2])
+    assert delta.units == pytest.approx(within[1:])
+    assert delta.runs == pytest.approx(runs_interval(gains.mean(axis=1)[:, None])[1:])
     assert (delta.basis, delta.unit, delta.excludes_zero) == ("runs", "batches", True)
     assert not any("checkpoints only" in note for note in found.notes)
     text = markdown(found, "Gradients")
@@ -89,6 +90,30 @@ def test_one_seed_speaks_of_its_checkpoints(tmp_path):
     )
 
 
+def test_a_difference_between_checkpoints_is_no_noise(tmp_path):
+    """A curve that has no noise at its checkpoints has a *batches* interval without width."""
+    file = write(tmp_path) / "cosines.parquet"
+    rows = pd.read_parquet(file)
+    curve = [rows.assign(checkpoint=30 * i, cosine=0.6 + 0.1 * i) for i in range(5)]
+    pd.concat(curve).to_parquet(file)
+    prompts = pd.read_parquet(file.with_name("fidelity.parquet"))
+    pd.concat([prompts.assign(checkpoint=30 * i) for i in range(5)]).to_parquet(
+        file.with_name("fidelity.parquet")
+    )
+    value = gradient_table(runs_of(tmp_path)).values[SERA]["cosine_sample"]
+    assert (value.value, *value.units) == pytest.approx((0.8, 0.8, 0.8))
+
+
+def test_one_batch_at_a_checkpoint_gives_no_interval_and_no_verdict(tmp_path):
+    folder = write(tmp_path)
+    for name in ("cosines", "fidelity"):
+        rows = pd.read_parquet(folder / f"{name}.parquet")
+        rows[rows.batch == 0].to_parquet(folder / f"{name}.parquet")
+    found = gradient_table(runs_of(tmp_path))
+    assert np.isnan(found.values[SERA]["cosine_sample"].units).all()
+    assert "|  | by batches | – | – | – |" in markdown(found, "Gradients")
+
+
 def test_a_method_without_a_closed_form_shows_none(tmp_path):
     file = write(tmp_path) / "cosines.parquet"
     rows = pd.read_parquet(file)
@@ -100,7 +125,7 @@ def test_a_method_without_a_closed_form_shows_none(tmp_path):
     }
     text = markdown(found, "Gradients")
     assert "| SERA, N₀ = 16 | mean | 0.5000 | 0.6000 | – |" in text
-    assert "|  | by batches | ahead | ahead | – |" in text
+    assert "|  | by batches | within noise | within noise | – |" in text
 
 
 def test_gradients_that_are_zero_are_left_out_and_counted(tmp_path):

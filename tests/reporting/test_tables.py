@@ -48,8 +48,10 @@ def test_runs_interval_covers_the_seeds(make_run, tmp_path):
     value = table(tmp_path, ks=(1,)).values[0][0]
     assert value.value == pytest.approx(50)
     assert value.units == pytest.approx((50, 50))
-    # All three draws hit the lowest seed with probability 1/27 > 2.5%.
-    assert value.runs == pytest.approx((25, 75))
+    # t(2) = 4.30 standard errors of the seeds, 0.621 around 0.5, in Wilson's form.
+    half = 4.302653 * 0.25 / np.sqrt(3)
+    ends = [half / np.sqrt(1 + 4 * half**2) * sign for sign in (-1, 1)]
+    assert value.runs == pytest.approx([100 * (0.5 + end) for end in ends], rel=1e-5)
 
 
 def test_differences_are_paired_by_seed_and_question(make_run, tmp_path):

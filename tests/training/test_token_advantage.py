@@ -124,7 +124,6 @@ def test_every_split_into_rows_gives_the_same_gradient(name, max_tokens):
 def test_minibatches_of_an_unmoved_policy_add_up_to_the_gradient_of_the_step(name, normalisation):
     (whole,) = gradients(name, normalisation).gradients
     parts = gradients(name, normalisation, minibatches=3)
-    found = parts.learned_from
     total = torch.zeros_like(whole)
     for gradient in parts.gradients:
         total += gradient / 3  # each is divided by its share of the step's denominator

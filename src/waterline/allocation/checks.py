@@ -35,8 +35,8 @@ def vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-# The success probabilities that allocation takes: from the least normal float64, below which numbers
-# lose their digits, to the largest below 1. The exposure −log(1 − p) is positive and finite there.
+# The success probabilities that allocation takes: from the least normal float64, below which
+# numbers lose their digits, to the largest below 1.
 LEAST_P, MOST_P = float(np.finfo(np.float64).tiny), float(np.nextafter(1.0, 0.0))
 
 

@@ -19,7 +19,10 @@ from waterline.allocation.search import prefix_search
 
 
 class PilotWaterlineAllocator(Allocator):
-    """Two rounds: m rollouts of all B prompts, then the rest by the waterline (SERA, E.1).
+    """Two rounds: m rollouts of all B prompts, then the rest by the waterline.
+
+    The pilot's size and its share in the budget are those of SERA, Appendix D.2.1. That a prompt
+    can be dropped after its pilot, as after an estimate from the history, is ours.
 
     After the pilot, p̂ = clip(K/m, 1/16, 15/16) from K successes. The pilots of dropped prompts
     are paid for, so the retained set shares M − m·(B − |𝒜|) in total, with lower bound m and

@@ -7,9 +7,11 @@ from waterline.evaluation.intervals import (
     Estimate,
     Interval,
     estimate,
+    estimate_of_seeds,
     paired_bootstrap,
     questions_interval,
     runs_interval,
+    within_interval,
 )
 from waterline.evaluation.pass_at_k import best_at_k_bootstrap, exact_pass_at_k, pass_at_k
 
@@ -29,11 +31,13 @@ __all__ = [
     "Interval",
     "best_at_k_bootstrap",
     "estimate",
+    "estimate_of_seeds",
     "exact_pass_at_k",
     "paired_bootstrap",
     "pass_at_k",
     "questions_interval",
     "runs_interval",
+    "within_interval",
 ]
 
 

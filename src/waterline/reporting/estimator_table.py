@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from waterline.evaluation import Estimate, estimate
+from waterline.evaluation import Estimate, estimate_of_seeds
 from waterline.reporting.render import Section, Table, few_seeds, interval, paper_value, plain
 from waterline.reporting.runs import Run, finished, nothing_to_show, one_of_each_seed
 from waterline.runs import BadInput
 
 LABELS = {"pilot": "Pilot estimate", "history": "Historical estimate"}
-# The metric as logged, its name in the paper's table, its heading.
+# The metric as logged, its name in the paper's table, its heading; its limits.
 MEASURES = (("success/mae", "mae", "MAE"), ("success/pearson", "pearson_r", "Pearson r"))
+LIMITS = {"mae": (0.0, 1.0), "pearson_r": (-1.0, 1.0)}
 NOTE = (
     "Estimate against exact p over the prompts of a batch, averaged over the batches of the last "
     "full epoch, then over seeds."
@@ -86,7 +87,7 @@ def estimator_table(runs: Iterable[Run]) -> EstimatorTable:
         pd.DataFrame(lines),
         runs=tuple(run for members in groups.values() for run in members),
         subtitle="Training batches of the last full epoch.",
-        notes=(NOTE, "95% intervals. runs: seeds resampled.", *notes),
+        notes=(NOTE, "95% intervals. runs: Student's t over the seeds.", *notes),
     )
 
 
@@ -130,7 +131,7 @@ def _lines(
                 f"{', '.join(missing)}; a correlation needs estimates that differ, and a history "
                 "has them from its second epoch on."
             )
-        found = Estimate() if missing else estimate(mean[:, None], "seeds", 1.0)
+        found = Estimate() if missing else estimate_of_seeds(mean, LIMITS[name])
         low, high = found.runs
         value = {"metric": name, "value": found.value, "runs_low": low, "runs_high": high}
         lines.append(about | value | rest)

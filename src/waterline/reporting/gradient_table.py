@@ -1,13 +1,13 @@
 """Gradients at shared parameters: cosines and fidelities, with the difference from MaxRL."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 import waterline.reporting.render as render
-from waterline.evaluation import Estimate, estimate
+from waterline.evaluation import Estimate, estimate_of_seeds, within_interval
 from waterline.reporting.gradients import UNIT, SharedGradients, of, shared_gradients
 from waterline.reporting.kinds import Kind, method_label
 from waterline.reporting.runs import Run
@@ -38,8 +38,9 @@ NOTES = (
     "outcomes.",
     "κ(p, N₀) over all prompts at uniform counts; κ(p, N) over active prompts at the counts given; "
     "sd: over the prompts of a batch.",
-    "95% intervals. batches: checkpoints of the runs fixed, (checkpoint, batch) pairs resampled; "
-    "runs: seeds, then the pairs, resampled, paired by seed, checkpoint and batch.",
+    "95% intervals by Student's t, paired by seed, checkpoint and batch. batches: checkpoints of "
+    "the runs fixed, from the variance of batches within a checkpoint; runs: from the variance of "
+    "the seeds' means. Every seed has its own batches.",
 )
 
 
@@ -95,7 +96,7 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
     for kind, ours in scores.items():
         theirs = scores.get(kind._replace(method=baseline))
         if theirs is not None and kind.method != baseline:
-            deltas[kind] = _estimates(ours - theirs)
+            deltas[kind] = _estimates(ours - theirs, least=-2.0, most=2.0)
         samples = of(found.cosines, kind).query("kind == 'sample'").cosine
         if zero := samples.isna().sum():
             notes.append(
@@ -114,15 +115,31 @@ def gradient_table(runs: Iterable[Run], baseline: str = "maxrl") -> GradientTabl
     )
 
 
-def _estimates(scores: pd.DataFrame) -> dict[str, Estimate]:
-    """The means over the units that every seed has a value of, without what was not measured."""
-    shown = scores.reindex(columns=[*COSINES, *FIDELITIES])
-    by_seed = {str(name): column.unstack(UNIT).dropna(axis=1) for name, column in shown.items()}
-    return {
-        name: estimate(values.to_numpy(dtype=np.float64), UNITS, 1.0)
-        for name, values in by_seed.items()
-        if values.size
-    }
+def _estimates(
+    scores: pd.DataFrame, least: float | None = None, most: float = 1.0
+) -> dict[str, Estimate]:
+    """The means over the units that every seed has a value of, without what was not measured.
+
+    They lie between ``least`` and ``most``; by default a cosine in [−1, 1], a fidelity in [0, 1].
+    """
+    found = {}
+    for name, column in scores.reindex(columns=[*COSINES, *FIDELITIES]).items():
+        values = column.unstack(UNIT).dropna(axis=1)
+        if values.size:
+            bottom = (-1.0 if name in COSINES else 0.0) if least is None else least
+            found[str(name)] = _estimate(values, (bottom, most))
+    return found
+
+
+def _estimate(values: pd.DataFrame, limits: tuple[float, float]) -> Estimate:
+    """The mean of a line for each seed and a column for each (checkpoint, batch)."""
+    cells = values.stack(UNIT, future_stack=True).rename("score").reset_index()
+    group = cells.groupby(["seed", "checkpoint"]).ngroup()
+    found = estimate_of_seeds(values.mean(axis=1).to_numpy(np.float64), limits, UNITS)
+    if group.nunique() == len(group):
+        return found  # one batch at each checkpoint does not show how batches vary
+    low, high = np.clip(within_interval(cells.score, group)[1:], *limits).tolist()
+    return replace(found, units=(low, high))
 
 
 def _section(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import waterline.reporting.render as render
-from waterline.evaluation import Estimate, estimate
+from waterline.evaluation import Estimate, estimate, exact_pass_at_k
 from waterline.reporting.budgets import Budget, budget, match_notes, waterline_notes
 from waterline.reporting.kinds import BASE, Kind, method_label, per_budget
 from waterline.reporting.rows import Row, difference, table_rows
@@ -24,8 +24,8 @@ ESTIMATOR_NOTES = {
     "exact": "Pass@K is 1 − (1 − p)^K of the exact success probability p, averaged over questions.",
 }
 INTERVAL_NOTE = (
-    "95% intervals. questions: checkpoints fixed, questions resampled; "
-    "runs: seeds, then questions, resampled, paired by seed and question."
+    "95% intervals, paired by seed and question. questions: checkpoints fixed, questions "
+    "resampled; runs: Student's t over the seeds and over the questions, added in squares."
 )
 
 
@@ -54,6 +54,7 @@ class PassAtKTable(render.Table):
 
     ``values[i][j]`` belongs to ``rows[i]`` and ``ks[j]``; ``deltas[i]`` is the difference from the
     baseline of equal budget and ``gaps[i]`` that from the reference, None where there is none.
+    ``classes`` is given where a response is one of so many labels, for the level of chance.
     """
 
     split: str
@@ -64,6 +65,14 @@ class PassAtKTable(render.Table):
     deltas: tuple[Comparison | None, ...]
     gaps: tuple[Comparison | None, ...]
     budgets: tuple[Budget, ...]
+    classes: int | None = None
+
+    @property
+    def chance(self) -> dict[int, float]:
+        """Pass@K in percent of K uniform guesses, by K, where it is known."""
+        if self.classes is None:
+            return {}
+        return {k: 100 * float(exact_pass_at_k(1 / self.classes, k)) for k in self.ks}
 
     def sections(self, paper: pd.DataFrame | None = None) -> list[render.Section]:
         """Return values, differences where there are any, and budgets."""
@@ -71,6 +80,9 @@ class PassAtKTable(render.Table):
         for row, line in zip(self.rows, self.values, strict=True):
             theirs = None if paper is None else [_paper(paper, row.kind, k) for k in self.ks]
             values += render.value_lines(row.label, line, paper=theirs)
+        if self.classes:
+            guessed = [render.plain(value) for value in self.chance.values()]
+            values.append(["Chance", f"1 of {self.classes:,}", *guessed])
         found = [self._section("Pass@K (%)", values)]
         for title, comparisons in (("", self.deltas), (" from {}", self.gaps)):
             if shown := [c for c in comparisons if c]:
@@ -80,9 +92,15 @@ class PassAtKTable(render.Table):
         return [*found, self._budgets()]
 
     def tidy(self) -> pd.DataFrame:
-        """Return one line per row and K; percent, points, and NaN where nothing was measured."""
+        """Return one line per row and K; percent, points, and NaN where nothing was measured.
+
+        The lines of the method 'chance' are the level of uniform guesses.
+        """
         places = product(range(len(self.rows)), range(len(self.ks)))
-        return pd.DataFrame([self._line(i, j) for i, j in places])
+        lines = [self._line(i, j) for i, j in places]
+        about = {"split": self.split, "estimator": "exact", "method": "chance", "unit": "%"}
+        lines += [about | {"k": k, "value": value} for k, value in self.chance.items()]
+        return pd.DataFrame(lines)
 
     def _section(self, title: str, lines: render.Grid) -> render.Section:
         header = ["", "", *(f"K = {k}" for k in self.ks)]
@@ -196,12 +214,23 @@ def pass_at_k_table(
         estimator=estimator,
         ks=shown,
         rows=tuple(rows),
-        values=tuple(tuple(estimate(r.answers.scores(k, estimator)) for k in shown) for r in rows),
+        values=tuple(
+            tuple(estimate(r.answers.scores(k, estimator), shares=True) for k in shown)
+            for r in rows
+        ),
         deltas=tuple(deltas),
         gaps=tuple(gaps),
         budgets=tuple(budgets),
+        classes=_classes(rows),
         notes=(*(ESTIMATOR_NOTES[name] for name in used), INTERVAL_NOTE, *notes),
     )
+
+
+def _classes(rows: Sequence[Row]) -> int | None:
+    """The number of labels that all rows chose from; None where it is not one."""
+    found = {int(run.setting("task.classes", 0)) for row in rows for run in row.runs}
+    exact = all(row.answers.exact for row in rows)
+    return found.pop() or None if exact and len(found) == 1 else None
 
 
 def _shown(ks: Sequence[int], rows: Sequence[Row], notes: list[str]) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def interval(bounds: tuple[float, float], sign: bool = False, digits: int = 1) -
 
 def verdict(delta: Estimate) -> str:
     """Return 'ahead', 'behind' or 'within noise', by the interval that a claim may rest on."""
-    if math.isnan(delta.value):
+    if math.isnan(delta.value) or any(map(math.isnan, delta.interval)):
         return "–"
     if not delta.excludes_zero:
         return "within noise"
