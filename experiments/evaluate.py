@@ -9,8 +9,10 @@ from rich.console import Console
 from waterline.evaluation import CountsStore
 from waterline.launch.commands import job, run_command
 from waterline.launch.configuration import plain
+from waterline.launch.settings import Evaluate
 from waterline.reporting import print_evaluations
 from waterline.runs import BadInput
+from waterline.runs.settings import check_settings
 from waterline.training.evaluate_run import evaluate_run
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -32,6 +34,7 @@ def shown_ks(ks: list[int] | None, n: int) -> list[int]:
 def main(config: DictConfig) -> None:
     with job():
         settings = plain(config)
+        check_settings(settings, {"": Evaluate})
         run, ks = settings.pop("run"), settings.pop("ks")
         store = evaluate_run(run, **settings)
         sampled = isinstance(store, CountsStore)

@@ -11,7 +11,10 @@ from omegaconf import DictConfig
 from rich.console import Console
 
 from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import plain
+from waterline.launch.settings import Report
 from waterline.reporting import report
+from waterline.runs.settings import check_settings
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -19,6 +22,7 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 @hydra.main(config_path="../conf", config_name="report", version_base="1.3")
 def main(config: DictConfig) -> None:
     with job():
+        check_settings(plain(config), {"": Report})
         report(config, Console())
 
 

@@ -111,10 +111,10 @@ def test_every_method_and_every_loss_composes_and_its_pieces_fit(experiment, tas
         assert config["experiment"] == experiment.replace("/", "-")
         if method == "ce" and experiment in MAZES:
             with pytest.raises(BadInput, match="need a likelihood"):
-                build_pieces(config, task, policy)
+                build_pieces(config, policy)
             continue
         check_config(config)
-        pieces = build_pieces(config, task, policy)
+        pieces = build_pieces(config, policy)
         assert isinstance(pieces.loss, CrossEntropy) is (method == "ce")
         assert pieces.n0 == config["allocation"]["n0"]
         if loss:
@@ -178,6 +178,10 @@ def whole(method, *, experiment="maze/laptop", **settings):
 def test_the_settings_of_a_sweep_are_accepted_by_every_method(experiment, method):
     shared = {"allocation__n0": 8, "allocation__n_min": 3, "allocation__n_max": 9,
               "allocation__u0": 0.2}  # fmt: skip
+    if method == "ce" and experiment in MAZES:
+        pytest.skip("it needs a likelihood")
+    if method == "pkpo":
+        shared["advantages__k"] = 8
     check_config(whole(method, experiment=experiment, **shared))
 
 
@@ -241,13 +245,13 @@ def test_an_unread_setting_is_found_before_a_folder_is_made(tmp_path):
     [
         ("maze/laptop", "engine=labels", "engine is for labels, and training is for sequences"),
         ("maze/laptop", "training=labels",
-         "policies is for sequences, and training is for labels"),
+         "policy is for sequences, and training is for labels"),
         ("imagenet/laptop", "engine=shared_prefix",
          "engine is for sequences, and training is for labels"),
         ("imagenet/laptop", "policies@policy=maze_transformer",
-         "policies is for sequences, and training is for labels"),
+         "policy is for sequences, and training is for labels"),
         ("imagenet/laptop", "training=sequences",
-         "policies is for labels, and training is for sequences"),
+         "policy is for labels, and training is for sequences"),
     ],
 )  # fmt: skip
 def test_pieces_for_another_kind_of_response_are_refused(experiment, override, said, tasks, small):
@@ -374,8 +378,8 @@ def test_settings_that_cannot_work_are_found_before_the_base_is_trained(tmp_path
         "allocation.n_max=7": "a budget of 64 rollouts does not fit 8 prompts of at most n_max = 7",
         "task.train=30": "no multiple of the batch of 8",
         "task.size=8": "odd size",
-        "losses.normalisation=mean": "normalisation 'mean' is unknown",
-        "training.optimizer.schedule=cosin": "choose constant or cosine",
+        "losses.normalisation=mean": "losses.normalisation=mean: must be token-mean or seqnorm",
+        "training.optimizer.schedule=cosin": "must be constant or cosine",
         "training.steps=0": "steps=0",
         "evaluation.split=dve": "split 'dve'",
         "evaluation.n=0": "n=0",

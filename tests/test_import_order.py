@@ -26,6 +26,7 @@ LINE = [
 RUNS = "runs"
 # Starts and watches jobs: it may use every room, and no room may use it.
 LAUNCH = "launch"
+PLAIN_DATA = ("numpy", "yaml", "pydantic", "annotated_types")
 PURE = {"success": "numpy", "allocation": "numpy", "advantages": "torch", "losses": "torch"}
 ESTIMATORS = ("pass_at_k", "best_at_k_bootstrap", "paired_bootstrap")
 LIGHTNING = {"pytorch_lightning", "lightning", "lightning_fabric"}
@@ -56,8 +57,12 @@ def violations(code: str, room: str, module: str) -> list[str]:
                 wrong.append(f"{name}: only training knows Lightning")
             elif room in PURE and foreign and top != PURE[room]:
                 wrong.append(f"{name}: {room} needs {PURE[room]} alone")
-            elif room == RUNS and foreign and top not in ("numpy", "yaml"):
-                wrong.append(f"{name}: runs needs NumPy and PyYAML alone")
+            elif (
+                room == RUNS
+                and foreign
+                and top not in ("numpy", "yaml", "pydantic", "annotated_types")
+            ):
+                wrong.append(f"{name}: runs needs NumPy, PyYAML and pydantic alone")
         elif other not in (room, "__version__"):
             if room in PURE or room == RUNS:
                 wrong.append(f"{name}: {room} imports no other room")

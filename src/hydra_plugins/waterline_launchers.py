@@ -47,6 +47,11 @@ class LocalJobs(_Launches, Launcher):
     """``workers`` processes at a time, of ``threads`` threads each, on this machine."""
 
     def __init__(self, workers: int, threads: int, dry_run: bool) -> None:
+        from waterline.runs.settings import Whole, require
+
+        for name, value in (("workers", workers), ("threads", threads)):
+            require(f"hydra.launcher.{name}", value, Whole)
+        require("hydra.launcher.dry_run", dry_run, bool)
         self.workers, self.threads, self.dry_run = workers, threads, dry_run
 
     def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:

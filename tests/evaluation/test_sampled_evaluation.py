@@ -181,7 +181,7 @@ def test_a_split_without_prompts_is_refused(engine, task, tmp_path, split):
         SampledEvaluation(n=2).measure(subject_of(engine, task), split, 0, tmp_path)
 
 
-@pytest.mark.parametrize("wrong", [{"n": 0}, {"n": 2, "max_rows": 0}])
+@pytest.mark.parametrize("wrong", [{"n": 0}, {"n": 2.0}, {"n": 2, "max_rows": 0}])
 def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="must be a whole number from 1"):
         SampledEvaluation(**wrong)

@@ -334,7 +334,7 @@ def test_bad_requests_are_sentences() -> None:
     ]:
         with pytest.raises(ValueError, match=sentence):
             sampler.extend(roots, np.array(nodes), np.array(counts), PARAMS)
-    with pytest.raises(ValueError, match="must both be positive"):
+    with pytest.raises(ValueError, match="max_rows=0: must be a whole number"):
         engine(max_rows=0)
 
 

@@ -353,8 +353,8 @@ def test_fewer_class_folders_than_classes(root: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"classes": 1}, "classes is 1; give at least 2"),
-        ({"crop": 0}, "crop is 0"),
+        ({"classes": 1}, "classes=1: must be a whole number of at least 2"),
+        ({"crop": 0}, "crop=0: must be a whole number"),
         ({"crop": 224, "resize": 200}, "crop is 224 and task.resize 200"),
     ],
 )

@@ -28,10 +28,13 @@ def grpo(rewards: Tensor, group: Tensor, *, eps: float = 1e-6, ddof: int = 1) ->
         bare reward there: no baseline, hence another scale than every other group).
 
     Raises:
-        ValueError: ddof not 0 or 1, a reward that is not finite, shapes and ids that do not fit.
+        ValueError: ddof not 0 or 1, a negative eps, a reward that is not finite, shapes and ids
+            that do not fit.
     """
     if ddof not in (0, 1):
         raise ValueError(f"grpo: ddof is {ddof}; use 1 (unbiased) or 0 (population).")
+    if not eps >= 0:
+        raise ValueError(f"grpo: eps is {eps}; use a number of at least 0.")
     rewards = checked("grpo", rewards, group)
     segments = Segments.of(group)
     centred = segments.centre(rewards)

@@ -28,8 +28,10 @@ def maxrl(rewards: Tensor, group: Tensor, *, eps: float = 0.0) -> Tensor:
         a group of one, whose fidelity κ(p, 1) is 0). One right of n: n − 1, and −1 for the others.
 
     Raises:
-        ValueError: a reward other than 0 and 1, or shapes and ids that do not fit.
+        ValueError: a reward other than 0 and 1, a negative eps, or shapes and ids that do not fit.
     """
+    if not eps >= 0:
+        raise ValueError(f"maxrl: eps is {eps}; use a number of at least 0.")
     rewards = checked_binary("maxrl", rewards, group)
     segments = Segments.of(group)
     mean = segments.mean(rewards)

@@ -16,6 +16,7 @@ from waterline.evaluation.pass_at_k import exact_pass_at_k
 from waterline.evaluation.stores import ProbabilityStore
 from waterline.evaluation.subject import Progress, Subject, require_split, unseen
 from waterline.runs import BadInput
+from waterline.runs.settings import Whole, check_fields
 from waterline.tasks.images import FixedBatches, Unreadable, loader, mislabelled
 
 log = logging.getLogger("waterline")
@@ -34,7 +35,10 @@ class ExactEvaluation:
 
     responses: ClassVar[str] = "labels"
 
-    ks: Sequence[int] = ()
+    ks: Sequence[Whole] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def store(self, folder: str | Path) -> ProbabilityStore:
         """``probabilities.parquet`` below a run's folder ``eval``."""

@@ -15,6 +15,7 @@ from waterline.evaluation.subject import Progress, Subject, require_split, unsee
 from waterline.rollouts import Finish, Rollouts, SamplingParams
 from waterline.rollouts.table import Ints
 from waterline.runs import stream_key
+from waterline.runs.settings import Positive, Share, Whole, WholeOrZero, check_fields
 from waterline.tasks import Prompt
 
 
@@ -34,17 +35,15 @@ class SampledEvaluation:
 
     responses: ClassVar[str] = "sequences"
 
-    n: int
-    ks: Sequence[int] = ()
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    max_rows: int = 8192
+    n: Whole
+    ks: Sequence[Whole] = ()
+    temperature: Positive = 1.0
+    top_p: Share = 1.0
+    top_k: WholeOrZero = 0
+    max_rows: Whole = 8192
 
     def __post_init__(self) -> None:
-        if self.n < 1 or self.max_rows < 1:
-            raise ValueError(f"evaluation n={self.n}, max_rows={self.max_rows}: both at least 1.")
-        self._params(key=0, max_tokens=1)
+        check_fields(self)
 
     def _params(self, key: int, max_tokens: int, stop: Sequence[int] = ()) -> SamplingParams:
         return SamplingParams(

@@ -20,8 +20,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from waterline.launch.configuration import STAGES, default_config, plain
-from waterline.launch.finish import check_final, finish
+from waterline.launch.configuration import default_config, plain
+from waterline.launch.finish import finish
 from waterline.runs import BadInput, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 
@@ -81,9 +81,6 @@ def train_job(config: DictConfig) -> None:
 
     with job():
         settings = plain(config)
-        check_final(settings["final"])
-        if settings["stage"] not in STAGES:
-            raise unknown_name("stage", settings["stage"], STAGES)
         if settings["stage"] == "base":
             folder = train_base(settings)
         else:

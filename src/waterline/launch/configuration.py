@@ -11,9 +11,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from omegaconf import DictConfig, OmegaConf
 
-from waterline.runs import BadInput, RunFolder, unknown_name
-
-STAGES = ("base", "reinforcement")
+from waterline.runs import RunFolder, unknown_name
 
 
 def setting(key: str, value: Any) -> str:
@@ -58,9 +56,6 @@ def method_configs(
         BadInput: The folder holds no run, or a method or number is none.
     """
     config = RunFolder(run).read_config()
-    for name, values in (("n0", budgets or ()), ("n_max_per_n0", [n_max_per_n0])):
-        if any(not isinstance(value, int) or value < 1 for value in values):
-            raise BadInput(f"{name}={values}: must be whole numbers of at least 1.")
     known = GlobalHydra.instance().config_loader().get_group_options("method")
     for method in methods:
         if method not in known:

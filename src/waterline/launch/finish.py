@@ -10,17 +10,7 @@ from typing import Any
 import hydra
 
 from waterline.launch.configuration import method_configs, plain
-from waterline.runs import BadInput, RunFolder, atomic_write
-
-SPLITS = ("dev", "test")
-
-
-def check_final(final: Mapping[str, Any]) -> None:
-    """Raises BadInput for settings of ``final`` that would fail after the training."""
-    if final["split"] not in (None, *SPLITS):
-        raise BadInput(f"final.split={final['split']}: choose {' or '.join(SPLITS)}, or null.")
-    if not isinstance(final["n"], int) or final["n"] < 1:
-        raise BadInput(f"final.n={final['n']}: must be a whole number of at least 1.")
+from waterline.runs import RunFolder, atomic_write
 
 
 def finish(folder: RunFolder, config: Mapping[str, Any]) -> None:

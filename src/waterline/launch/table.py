@@ -15,7 +15,9 @@ from omegaconf import DictConfig
 from waterline.launch.commands import train_job
 from waterline.launch.configuration import plain, setting
 from waterline.launch.jobs import jobs_of
+from waterline.launch.settings import Reproduce
 from waterline.runs import BadInput
+from waterline.runs.settings import check_settings
 
 Overrides = list[str]
 
@@ -27,11 +29,10 @@ def run_table(config: DictConfig) -> BadInput | None:
         None when all its runs are done, or else an error that says how many are not.
     """
     asked = plain(config)
+    check_settings(asked, {"": Reproduce})
     if asked["table"] not in asked["tables"]:
         known = ", ".join(map(str, asked["tables"]))
         raise BadInput(f"Table {asked['table']} cannot be run yet: choose among {known}.")
-    if asked["scale"] not in ("laptop", "paper"):
-        raise BadInput(f"scale={asked['scale']}: choose among laptop, paper.")
     rows, needs = _rows(asked)
     launcher = _launcher(asked, rows[-1])
     failed: BadInput | None = launcher.run(jobs_of(rows, needs))
@@ -42,6 +43,7 @@ def _rows(asked: dict[str, Any]) -> tuple[list[Overrides], list[int | None]]:
     """The overrides of every run, and for each the index of the run that makes its base."""
     entry, scale = asked["tables"][asked["table"]], asked["scale"]
     seeds = [asked["seeds"]] if isinstance(asked["seeds"], int) else asked["seeds"]
+    seeds = list(dict.fromkeys(seeds))
     budgets = entry["budgets"][scale] if "budgets" in entry else []
     at_budgets = [
         [*row, f"allocation.n0={n0}", f"allocation.n_max={4 * n0}"]

@@ -17,7 +17,9 @@ def check_normalisation(normalisation: str, length_cap: int | None) -> None:
             f"losses: the normalisation {normalisation!r} is unknown; use one of "
             f"{', '.join(NORMALISATIONS)}."
         )
-    if normalisation == "seqnorm" and (length_cap is None or length_cap <= 0):
+    if length_cap is not None and length_cap < 1:
+        raise ValueError(f"losses: length_cap is {length_cap}; use at least 1 token, or null.")
+    if normalisation == "seqnorm" and length_cap is None:
         raise ValueError(
             f"losses: seqnorm divides by a fixed length, but length_cap is {length_cap}; set it to "
             "the longest response allowed, in tokens."

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from waterline.policies.packed import PackedRow
 from waterline.policies.tree_attention import NAME, Attends, RowAttention
+from waterline.runs.settings import checked
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -120,9 +121,10 @@ class SharedPrefixLM(nn.Module):
             self.train(was_training)
 
 
+@checked
 def shared_prefix_lm(
     model: Callable[[], PreTrainedModel],
-    precision: str = "float32",
+    precision: Literal["float32", "bfloat16", "float16"] = "float32",
     gradient_checkpointing: bool = False,
 ) -> SharedPrefixLM:
     """The policy of a configuration: a model, how it is computed, and whether activations are kept.

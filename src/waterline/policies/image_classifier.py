@@ -6,6 +6,8 @@ from typing import ClassVar, Self
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from waterline.runs.settings import checked
+
 
 class ImageClassifier(nn.Module):
     """π(a|q) = softmax(logits of image q) over class labels a, in float32.
@@ -40,13 +42,9 @@ class ImageClassifier(nn.Module):
         return logits
 
 
+@checked
 def image_classifier(
     model: Callable[[], nn.Module], frozen_batch_norm: bool = False
 ) -> ImageClassifier:
-    """The policy of a configuration: a network and what becomes of its BatchNorm.
-
-    Raises ValueError when ``frozen_batch_norm`` is neither true nor false.
-    """
-    if not isinstance(frozen_batch_norm, bool):
-        raise ValueError(f"policy.frozen_batch_norm={frozen_batch_norm}: must be true or false.")
+    """The policy of a configuration: a network and what becomes of its BatchNorm."""
     return ImageClassifier(model(), frozen_batch_norm)

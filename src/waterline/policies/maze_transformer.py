@@ -1,20 +1,25 @@
 """The small transformer of the maze experiments."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import Ge
+
+from waterline.runs.settings import Seed, Whole, checked
 
 if TYPE_CHECKING:
     from transformers import Qwen2ForCausalLM
 
 
+@checked
 def maze_transformer(
-    hidden_size: int = 256,
-    layers: int = 4,
-    heads: int = 4,
-    kv_heads: int = 2,
-    ffn: int = 1024,
-    vocabulary: int = 32,
-    max_positions: int = 512,
-    seed: int = 0,
+    hidden_size: Whole = 256,
+    layers: Whole = 4,
+    heads: Whole = 4,
+    kv_heads: Whole = 2,
+    ffn: Whole = 1024,
+    vocabulary: Annotated[int, Ge(32)] = 32,
+    max_positions: Whole = 512,
+    seed: Seed = 0,
 ) -> "Qwen2ForCausalLM":
     """A randomly initialised Qwen2 model over the 32 tokens of the maze language, in float32.
 

@@ -1,14 +1,21 @@
 """Residual networks of torchvision's parts, from random weights."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
+from annotated_types import MinLen
 from torch import nn
 from torchvision.models import resnet50 as torchvision_resnet50
 from torchvision.models.resnet import BasicBlock, conv1x1
 
+from waterline.runs.settings import Seed, Whole, checked
 
-def resnet50(classes: int = 1000, seed: int = 0) -> nn.Module:
+Widths = Annotated[Sequence[Whole], MinLen(1)]
+
+
+@checked
+def resnet50(classes: Whole = 1000, seed: Seed = 0) -> nn.Module:
     """ResNet-50 (He et al., CVPR 2016) with torchvision's default initialisation.
 
     Args:
@@ -20,9 +27,10 @@ def resnet50(classes: int = 1000, seed: int = 0) -> nn.Module:
     return model
 
 
+@checked
 def small_resnet(
-    classes: int, widths: Sequence[int] = (32, 64, 128), blocks: int = 1, channels: int = 1,
-    seed: int = 0,
+    classes: Whole, widths: Widths = (32, 64, 128), blocks: Whole = 1, channels: Whole = 1,
+    seed: Seed = 0,
 ) -> nn.Module:  # fmt: skip
     """A ResNet of basic blocks for images of about 32×32 pixels.
 
@@ -34,16 +42,7 @@ def small_resnet(
         classes: outputs. widths: channels of each stage. blocks: per stage.
         channels: of the images.
         seed: of the initial weights; the global generator is left alone.
-
-    Raises:
-        ValueError: no widths, or a number below 1.
     """
-    numbers = [*widths, blocks] if isinstance(widths, Sequence) else []
-    if len(numbers) < 2 or not all(isinstance(n, int) and n >= 1 for n in numbers):
-        raise ValueError(
-            f"small_resnet has widths={widths} and blocks={blocks}: give a list of at least one "
-            "width, all of them whole numbers of at least 1."
-        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         width = widths[0]

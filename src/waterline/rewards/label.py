@@ -16,6 +16,7 @@ class LabelVerifier:
     """A label succeeds, with reward 1.0, when it equals the image's own."""
 
     responses: ClassVar[str] = "labels"
+    answers: ClassVar[str] = "label"
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

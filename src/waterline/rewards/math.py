@@ -103,6 +103,7 @@ class MathVerifier:
     """Judges answers to mathematical questions: see ``verify_math``."""
 
     responses: ClassVar[str] = "sequences"
+    answers: ClassVar[str] = "math"
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

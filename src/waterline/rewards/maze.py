@@ -31,6 +31,7 @@ class MazeVerifier:
     """Judges walks through mazes: see ``verify_maze``."""
 
     responses: ClassVar[str] = "sequences"
+    answers: ClassVar[str] = "maze"
 
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]

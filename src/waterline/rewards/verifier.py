@@ -52,7 +52,8 @@ class Verifier(Protocol):
     """Judges responses; one that is in ``conf/rewards/`` can be chosen as ``rewards=<name>``.
 
     A verifier whose rewards may differ from 0 and 1 has a class attribute ``fractional = True``, so
-    that an advantage that is not defined for them is refused before anything is trained.
+    that an advantage that is not defined for them is refused before anything is trained. One with a
+    class attribute ``answers`` is refused for a task whose answers are of another kind.
     """
 
     def __call__(

@@ -17,6 +17,7 @@ from waterline.rollouts.pack import chunk_paths, pack_nodes
 from waterline.rollouts.sampling import Diverged, SamplingParams, invert, kept_probabilities
 from waterline.rollouts.table import Finish, Ints, Kind, Rollouts
 from waterline.runs.seeds import uniforms
+from waterline.runs.settings import Whole, checked
 
 _UNIFORM_BLOCK = 32
 # Rows leave when this share of them has finished: each leave copies the others' own keys.
@@ -35,14 +36,10 @@ class SharedPrefixEngine:
         max_prefill_tokens: tokens of prefixes in one forward pass.
     """
 
+    @checked
     def __init__(
-        self, policy: SharedPrefixLM, max_rows: int = 4096, max_prefill_tokens: int = 16384
+        self, policy: SharedPrefixLM, max_rows: Whole = 4096, max_prefill_tokens: Whole = 16384
     ) -> None:
-        if max_rows < 1 or max_prefill_tokens < 1:
-            raise ValueError(
-                f"SharedPrefixEngine: max_rows={max_rows} and max_prefill_tokens="
-                f"{max_prefill_tokens} must both be positive."
-            )
         self.policy = policy
         self.max_rows = max_rows
         self.max_prefill_tokens = max_prefill_tokens

@@ -1,6 +1,6 @@
 """What every room may use: seeds, atomic files, run folders, configuration checks.
 
-Standard library and NumPy only; imports no other room.
+Imports no other room.
 """
 
 from waterline.runs.atomic import atomic_write, remove_partial_files
@@ -14,7 +14,6 @@ from waterline.runs.rng_state import rng_state, set_rng_state
 from waterline.runs.seeds import permutation, stream_key, uniforms
 from waterline.runs.settings_name import settings_name
 from waterline.runs.targets import build
-from waterline.runs.unread import refuse_unread
 
 __all__ = [
     "BadInput",
@@ -32,7 +31,6 @@ __all__ = [
     "provenance",
     "read_metrics",
     "read_settings",
-    "refuse_unread",
     "remove_partial_files",
     "rng_state",
     "sentence_errors",

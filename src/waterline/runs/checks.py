@@ -28,13 +28,6 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> BadInput:
     return BadInput(f"There is no {what} {name!r}: {hint} (known: {', '.join(choices) or 'none'}).")
 
 
-def require_whole(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Raise BadInput unless ``value`` is a whole number from ``least`` to ``most``."""
-    if not isinstance(value, int) or value < least or (most is not None and value > most):
-        span = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise BadInput(f"{name}={value}: must be a whole number {span}.")
-
-
 @contextmanager
 def as_bad_input() -> Iterator[None]:
     """Turn a ValueError into :class:`BadInput`: for set-up, where a wrong value is the user's."""

@@ -38,6 +38,8 @@ class Task(Protocol):
     Attributes:
         has_likelihood: Whether the success probability of a prompt is known exactly, without
             sampling. Never so for sequences; see ``ImageTask`` for one that has it.
+        answers: The kind of the prompts' answers, which says what verifier can judge by them; a
+            task may leave it out.
     """
 
     has_likelihood: ClassVar[bool]

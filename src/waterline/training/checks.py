@@ -1,52 +1,130 @@
-"""What can be found wrong in the numbers of a configuration before anything is built."""
+"""Whether the pieces of a configuration fit each other, found before a task is built."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, get_type_hints
 
+import numpy as np
 import torch
 
+from waterline.allocation import Request
 from waterline.runs import BadInput, build
-from waterline.runs.checks import require_whole
-from waterline.runs.identity import leaves
+from waterline.runs.targets import TARGET, is_piece, locate
 
 Config = Mapping[str, Any]
+_FIT = ("task", "success", "allocation", "policy", "engine", "rewards", "losses", "evaluation",
+        "training")  # fmt: skip
 
 
-def check_numbers(config: Config) -> None:
-    """The whole numbers of both stages and of the evaluation, and the device.
+def check_fit(config: Config) -> None:
+    """Compares what the classes of the pieces say of themselves.
 
     Raises:
-        BadInput: One is none, or there is no GPU where one is asked for.
+        BadInput: Two of them do not go together.
     """
-    least = {"seed": 0, "allocation.n0": 1, "evaluation.every": 0, "trainer.workers": 0}
-    least["training.diagnostics_every"] = 0
-    for stage in ("training", "supervised"):
-        for key in ("batch", "steps", "checkpoint_every", "log_every"):
-            least[f"{stage}.{key}"] = 1
-    values = leaves(config)
-    for path, bound in least.items():
-        if path in values:  # not every task has a supervised start, nor every stage diagnostics
-            require_whole(path, values[path], bound)
-    ks = config["evaluation"]["ks"]
-    if not isinstance(ks, Sequence) or not all(isinstance(k, int) and k >= 1 for k in ks):
-        raise BadInput(f"evaluation.ks={ks}: must be a list of whole numbers of at least 1.")
-    if config["trainer"]["accelerator"] in ("gpu", "cuda") and not torch.cuda.is_available():
+    if not all(is_piece(config.get(name)) for name in _FIT):
+        return  # found by the check of types, which says what is wrong
+    target = {name: _made_by(locate(str(config[name][TARGET]))) for name in _FIT}
+    exact = any(getattr(target[name], "needs_likelihood", False) for name in ("losses", "success"))
+    if exact and not getattr(target["task"], "has_likelihood", True):
         raise BadInput(
-            "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
-            "trainer.devices=1, or run where there is one."
+            "method=ce and success=oracle need a likelihood, which this task does not have: choose "
+            "another method, or an experiment on images."
+        )
+    reads = [getattr(target["losses"], "reads_responses", True)]
+    reads.append(getattr(target["allocation"], "reads_budget", True))
+    if reads[0] != reads[1]:
+        raise BadInput(
+            "losses=cross_entropy samples nothing and allocation=none belongs to it alone: choose "
+            "method=ce, or leave losses and allocation to another method."
+        )
+    wanted = getattr(target["training"], "responses", None)
+    for group in ("policy", "engine", "rewards", "evaluation"):
+        # A piece that names no kind is for all of them.
+        kind = getattr(target[group], "responses", None)
+        if kind and wanted and kind != wanted:
+            raise BadInput(
+                f"The piece chosen for {group} is for {kind}, and training is for {wanted}: leave "
+                "both groups to the experiment."
+            )
+    given, judged = (getattr(target[name], "answers", None) for name in ("task", "rewards"))
+    if given and judged and given != judged:
+        raise BadInput(
+            f"The verifier chosen for rewards judges by {judged} answers, and the task has {given} "
+            f"answers: leave rewards to the experiment, or choose rewards={given}."
         )
 
 
-def check_group_size(advantages: Config, n0: int) -> None:
-    """Pass@k has no estimator from fewer than k samples."""
-    k = advantages.get("k", 0)
+def check_pieces(config: Config) -> None:
+    """Builds the pieces that cost nothing, and lets them say what is wrong with their settings.
+
+    Raises:
+        BadInput: A piece refuses a value, a budget cannot be met, or groups are too small.
+    """
+    found: dict[str, Any] = {}
+    for name in ("success", "allocation", "advantages", "losses", "evaluation", "logger"):
+        with _named(name):
+            found[name] = build(config[name])
+    for name in ("training", "supervised"):
+        stage = config[name] or {}
+        for key in [key for key in ("optimizer", "update") if key in stage]:
+            with _named(f"{name}.{key}"):
+                build(stage[key])
+    if found["allocation"].reads_budget:
+        _check_rollouts(config, found)
+    advantage, verifier = found["advantages"], locate(str(config["rewards"][TARGET]))
+    if getattr(verifier, "fractional", False) and isinstance(advantage, partial):
+        with _named("advantages"):  # one that is defined for 0 and 1 alone says so
+            advantage(torch.tensor([0.5, 0.0]), torch.zeros(2, dtype=torch.int64))
+
+
+def _check_rollouts(config: Config, found: Mapping[str, Any]) -> None:
+    """A budget that cannot be met, and groups too small for the advantage."""
+    batch, n0 = config["training"]["batch"], config["allocation"]["n0"]
+    # A budget is met or not whatever the batch, whose size is checked against the task.
+    ids = np.arange(min(batch, 4096))
+    trials, successes = found["success"].past(ids) or (None, None)
+    request = Request(
+        p=np.full(len(ids), 0.5), known=np.ones(len(ids), dtype=bool), n0=n0, ids=ids,
+        past_trials=trials, past_successes=successes,
+    )  # fmt: skip
+    with _named("allocation"):
+        found["allocation"].start(request)
+    advantage = found["advantages"]
+    if not isinstance(advantage, partial):
+        return
+    k = config["advantages"].get("k", 0)
+    with _named("advantages"):
+        one = torch.nn.functional.one_hot(torch.tensor(0), min(n0, 4096)).double()
+        signal = advantage(one, torch.zeros(len(one), dtype=torch.int64)).any()
     if k > n0:
         raise BadInput(
             f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
             f"advantages.k to at most {n0}, or raise allocation.n0."
         )
-    alone = torch.ones(1), torch.zeros(1, dtype=torch.int64)  # the reward and id of one response
-    if n0 < 2 and not build(advantages)(*alone).any():
+    if not signal:
         raise BadInput(
             f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
         )
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """An error of a piece says where in the configuration it stands."""
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError) as error:
+        text = str(error)
+        raise BadInput(text if text.startswith(path) else f"{path}: {text}") from error
+
+
+def _made_by(target: Any) -> Any:
+    """The class of what a target gives; the target itself where it does not say."""
+    if inspect.isclass(target):
+        return target
+    try:
+        return get_type_hints(target).get("return", target)
+    except NameError:  # imported for type checkers alone
+        return target

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from waterline.runs.settings import Text, checked
+
 
 class NoMirror:
     """The run folder alone."""
@@ -25,14 +27,13 @@ class WandbMirror:
     is 'offline' (files in the run folder, for ``wandb sync``) or 'online'.
     """
 
+    @checked
     def __init__(
         self,
-        project: str = "waterline",
-        entity: str | None = None,
+        project: Text = "waterline",
+        entity: Text | None = None,
         mode: Literal["offline", "online"] = "offline",
     ) -> None:
-        if mode not in ("offline", "online"):
-            raise ValueError(f"logger mode {mode!r}: choose offline or online.")
         self.project, self.entity, self.mode = project, entity, mode
         self._run: Any = None
 

@@ -3,11 +3,21 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge, Lt
 from torch import nn
 
-from waterline.runs.checks import require_whole
+from waterline.runs.settings import (
+    NotNegative,
+    Positive,
+    Whole,
+    WholeOrZero,
+    check_fields,
+)
+
+Decay = Annotated[float, Ge(0), Lt(1)]  # of a running mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,36 +30,19 @@ class OptimizerSettings:
     from 0; ``grad_clip`` is the largest L2 norm, None leaves gradients alone.
     """
 
-    lr: float
-    algorithm: str = "adamw"
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
-    momentum: float = 0.9
-    weight_decay: float = 0.01
-    grad_clip: float | None = 1.0
-    warmup_steps: int = 0
-    schedule: str = "constant"
-    horizon: int | None = None
+    lr: Positive
+    algorithm: Literal["adamw", "sgd"] = "adamw"
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    eps: Positive = 1e-8
+    momentum: Decay = 0.9
+    weight_decay: NotNegative = 0.01
+    grad_clip: Positive | None = 1.0
+    warmup_steps: WholeOrZero = 0
+    schedule: Literal["constant", "cosine"] = "constant"
+    horizon: Whole | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("algorithm", ("adamw", "sgd")), ("schedule", ("constant", "cosine"))):
-            if getattr(self, name) not in known:
-                choice = " or ".join(known)
-                raise ValueError(f"training {name} {getattr(self, name)!r}: choose {choice}.")
-        clip = 1.0 if self.grad_clip is None else self.grad_clip
-        for name, value, fits, what in (
-            ("lr", self.lr, lambda lr: lr > 0, "a number above 0"),
-            ("weight_decay", self.weight_decay, lambda decay: decay >= 0, "at least 0"),
-            ("momentum", self.momentum, lambda momentum: 0 <= momentum < 1, "in [0, 1)"),
-            ("grad_clip", clip, lambda clip: clip > 0, "above 0, or null"),
-        ):
-            # Text too is refused here: YAML reads 1e-3 as such.
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (number and fits(value)):
-                raise ValueError(f"optimizer.{name}={value}: must be {what}.")
-        require_whole("optimizer.warmup_steps", self.warmup_steps, 0)
-        if self.horizon is not None:
-            require_whole("optimizer.horizon", self.horizon, 1)
+        check_fields(self)
 
     def lr_at(self, step: int, steps: int) -> float:
         """Learning rate of step ``step`` (from 0) of ``steps``."""

@@ -11,6 +11,7 @@ import torch
 
 from waterline.evaluation import require_split
 from waterline.policies import PackedRow, SharedPrefixLM, TreeLayout
+from waterline.runs.settings import Seed, Whole
 from waterline.tasks import Prompt, Task
 from waterline.training.batches import rows_at
 from waterline.training.non_finite import NonFinite
@@ -39,9 +40,9 @@ class SupervisedStage(Stage):
         task: DemonstratedTask,
         *,
         optimizer: OptimizerSettings,
-        batch: int,
-        steps: int,
-        seed: int,
+        batch: Whole,
+        steps: Whole,
+        seed: Seed,
     ) -> None:
         super().__init__(policy, optimizer, steps, seed)
         require_split(task, "sft")

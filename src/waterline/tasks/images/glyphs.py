@@ -1,12 +1,13 @@
 """Characters in font faces: image classification without a download."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from waterline.runs.checks import require_whole
+from waterline.runs.settings import checked
 from waterline.tasks.images.glyph_drawing import draw_glyphs
 from waterline.tasks.images.glyph_faces import DEV_FACES, TEST_FACES, TRAIN_FACES, stroke_masks
 from waterline.tasks.images.glyph_shapes import choose_characters
@@ -16,6 +17,7 @@ MOST_CLASSES = 1000
 SIZES = (8, 256)
 _SPLITS = {"train": TRAIN_FACES, "dev": DEV_FACES, "test": TEST_FACES}
 _STRIDE = 1 << 29  # of the ids from split to split, so that all are below 2³¹
+Count = Annotated[int, Ge(0), Le(_STRIDE)]
 
 
 class GlyphsTask:
@@ -43,22 +45,19 @@ class GlyphsTask:
     """
 
     has_likelihood: ClassVar[bool] = True
+    answers: ClassVar[str] = "label"
 
+    @checked
     def __init__(
         self,
-        classes: int = 256,
-        train: int = 20_000,
-        dev: int = 2_000,
-        test: int = 4_000,
-        size: int = 32,
-        seed: int = 0,
+        classes: Annotated[int, Ge(2), Le(MOST_CLASSES)] = 256,
+        train: Count = 20_000,
+        dev: Count = 2_000,
+        test: Count = 4_000,
+        size: Annotated[int, Ge(SIZES[0]), Le(SIZES[1])] = 32,
+        seed: Annotated[int, Ge(-(2**63)), Le(2**63)] = 0,
     ) -> None:
-        require_whole("task.classes", classes, 2, MOST_CLASSES)
-        require_whole("task.size", size, *SIZES)
-        require_whole("task.seed", seed, -(2**63), 2**63)
         counts = {"train": train, "dev": dev, "test": test}
-        for name, count in counts.items():
-            require_whole(f"task.{name}", count, 0, _STRIDE)
         self.classes, self.size, self.seed = classes, size, seed
         self.splits: dict[str, ImageSplit] = {
             name: GlyphSplit(self, faces, i * _STRIDE, counts[name])

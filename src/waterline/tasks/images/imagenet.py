@@ -1,8 +1,11 @@
 """ImageNet-1K as a task, or any other folders of images in its form."""
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from annotated_types import Ge
+
+from waterline.runs.settings import Text, Whole, checked
 from waterline.tasks.images.image_files import FileSplit, ImageFiles
 from waterline.tasks.images.image_folders import open_folders
 from waterline.tasks.images.image_table import open_table
@@ -30,18 +33,18 @@ class ImageNetTask:
     """
 
     has_likelihood: ClassVar[bool] = True
+    answers: ClassVar[str] = "label"
 
+    @checked
     def __init__(
         self,
         root: str | Path | None = None,
-        dataset: str = "benjamin-paine/imagenet-1k-256x256",
-        classes: int = 1000,
-        crop: int = 224,
-        resize: int = 256,
+        dataset: Text = "benjamin-paine/imagenet-1k-256x256",
+        classes: Annotated[int, Ge(2)] = 1000,
+        crop: Whole = 224,
+        resize: Whole = 256,
     ) -> None:
-        if classes < 2:
-            raise ValueError(f"task.classes is {classes}; give at least 2.")
-        if not 1 <= crop <= resize:
+        if crop > resize:
             raise ValueError(
                 f"task.crop is {crop} and task.resize {resize} pixels; give a crop of at least 1"
                 " that is no larger than resize, or its rim would be empty."

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from annotated_types import Ge, Le
+
+from waterline.runs.settings import Whole, checked
 from waterline.tasks.maze.files import LoadedMazes
 from waterline.tasks.maze.generate import generate_mazes, require_that_many_exist
 from waterline.tasks.maze.grid import DONE, EOS, Grid
@@ -12,6 +15,7 @@ from waterline.tasks.maze.tokenizer import MazeTokenizer
 from waterline.tasks.task import LazyPrompts, Prompt
 
 # Ids stay below 2³¹. The order is that of the ids only; mazes are given out test first.
+Count = Annotated[int, Ge(0), Le(500_000_000)]
 _FIRST_ID = {"train": 0, "dev": 500_000_000, "test": 1_000_000_000, "sft": 1_500_000_000}
 
 
@@ -31,26 +35,23 @@ class MazeTask:
     """
 
     has_likelihood: ClassVar[bool] = False
+    answers: ClassVar[str] = "maze"
     stop_tokens: tuple[int, ...] = (DONE, EOS)
 
+    @checked
     def __init__(
         self,
-        size: int = 17,
+        size: Annotated[int, Ge(5), Le(999)] = 17,
         *,
-        sft: int,
-        train: int,
-        dev: int,
-        test: int,
+        sft: Count,
+        train: Count,
+        dev: Count,
+        test: Count,
         seed: int = 0,
-        max_response: int = 180,
+        max_response: Whole = 180,
         path: str | Path | None = None,
     ) -> None:
         counts = {"test": test, "dev": dev, "train": train, "sft": sft}
-        for split, count in counts.items():
-            if not 0 <= count <= 500_000_000:
-                raise ValueError(f"The split {split} has {count} mazes; give 0 to 500,000,000.")
-        if max_response < 1:
-            raise ValueError(f"max_response is {max_response} tokens; give at least 1.")
         self.max_response = max_response
         self.tokenizer = MazeTokenizer()
         self._counts, self._made = counts, dict[str, list[Prompt]]()

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from waterline.runs import BadInput, RunFolder, identity
+from waterline.losses import LabelSamples
+from waterline.runs import BadInput, RunFolder, as_bad_input, identity
+from waterline.runs.settings import Whole, checked
 from waterline.training import assemble
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
@@ -18,14 +20,15 @@ log = logging.getLogger("waterline")
 Config = Mapping[str, Any]
 
 
+@checked
 def compare_run(
     root: str | Path,
     methods: Sequence[Config],
     *,
     checkpoints: Sequence[int] | None = None,
-    batches: int = 2,
-    resamplings: int = 64,
-    threads: int | None = None,
+    batches: Whole = 2,
+    resamplings: Whole = 64,
+    threads: Whole | None = None,
 ) -> Path:
     """Writes ``gradients/{cosines,fidelity}.parquet`` of the run in ``root``; gives their folder.
 
@@ -44,9 +47,6 @@ def compare_run(
     """
     folder = RunFolder(root)
     config = folder.read_config()
-    for name, value in (("batches", batches), ("resamplings", resamplings)):
-        if not isinstance(value, int) or value < 1:
-            raise BadInput(f"{name}={value}: must be a whole number of at least 1.")
     task = assemble.build_task(config)
     if not task.has_likelihood:
         raise BadInput(f"{folder.root} is no run on images: its likelihood is not known.")
@@ -55,7 +55,10 @@ def compare_run(
     files = {step: kept.require(step) for step in steps}
     if not files:
         raise BadInput(f"{folder.root} has kept no checkpoint: finish the run, or name steps.")
-    pieces = [(method, assemble.build_pieces(method, task, None)) for method in methods]
+    pieces = [(method, assemble.build_pieces(method, None)) for method in methods]
+    with as_bad_input():  # a loss that labels do not have
+        for _, piece in pieces:
+            piece.loss.over_labels(LabelSamples.none(task.classes))
     if not pieces or not all(piece.loss.reads_responses for _, piece in pieces):
         raise BadInput("methods: name at least one, and not ce, with which all are compared.")
     asked = {

@@ -15,6 +15,7 @@ from waterline.evaluation import Subject
 from waterline.losses import CrossEntropy, LabelSamples, class_loss
 from waterline.policies import ImageClassifier
 from waterline.runs import BadInput, stream_key
+from waterline.runs.settings import Seed, Whole, WholeOrZero
 from waterline.tasks.images import Images, ImageTask, loader, mislabelled
 from waterline.training.labels.batches import StepBatches, StepImages
 from waterline.training.labels.candidates import LabelCandidates, LabelResponses
@@ -53,12 +54,12 @@ class LabelStage(ReinforcementStage):
         pieces: Pieces,
         *,
         optimizer: OptimizerSettings,
-        batch: int,
-        steps: int,
-        seed: int,
+        batch: Whole,
+        steps: Whole,
+        seed: Seed,
         step_on_no_signal: bool = False,
-        diagnostics_every: int = 0,
-        workers: int = 0,
+        diagnostics_every: WholeOrZero = 0,
+        workers: WholeOrZero = 0,
     ) -> None:
         train = task.splits["train"]
         if batch > len(train):

@@ -13,6 +13,7 @@ from torch import Tensor
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import RankedEngine, SamplingParams
 from waterline.runs import stream_key
+from waterline.runs.settings import Positive, Seed, Whole
 from waterline.tasks import Prompt, Task, require_whole_batches
 from waterline.training.batches import Ints, further_rows, rows_at
 from waterline.training.optimizer import OptimizerSettings
@@ -46,11 +47,11 @@ class SequenceStage(ReinforcementStage):
         pieces: Pieces,
         *,
         optimizer: OptimizerSettings,
-        batch: int,
-        steps: int,
-        seed: int,
+        batch: Whole,
+        steps: Whole,
+        seed: Seed,
         update: UpdateSettings,
-        temperature: float = 1.0,
+        temperature: Positive = 1.0,
         step_on_no_signal: bool = False,
     ) -> None:
         self.prompts = task.splits["train"]
@@ -61,7 +62,6 @@ class SequenceStage(ReinforcementStage):
         )  # fmt: skip
         self.pieces = replace(pieces, engine=RankedEngine(pieces.engine, self.ranks))
         self.batch, self.temperature = batch, temperature
-        self.params(0)  # a wrong temperature is found here
         self.reference = self._frozen_copy()
         self.update = PolicyUpdate(
             policy=policy, loss=pieces.loss, optimize=self.optimize, backward=self.backward_loss,

@@ -15,6 +15,7 @@ from torch import Tensor
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import ColumnPass, LeafRow, Ranks, Rollouts, pack_leaves
+from waterline.runs.settings import Whole, check_fields
 from waterline.training.non_finite import NonFinite
 from waterline.training.sequences.candidates import Sequences
 from waterline.training.step import Bools, Ints, Learned
@@ -30,16 +31,12 @@ class UpdateSettings:
         max_tokens: tokens in one packed row.
     """
 
-    minibatches: int = 1
-    epochs: int = 1
-    max_tokens: int = 16384
+    minibatches: Whole = 1
+    epochs: Whole = 1
+    max_tokens: Whole = 16384
 
     def __post_init__(self) -> None:
-        if min(self.minibatches, self.epochs, self.max_tokens) < 1:
-            raise ValueError(
-                f"training.update has minibatches={self.minibatches}, epochs={self.epochs} and "
-                f"max_tokens={self.max_tokens}: each at least 1."
-            )
+        check_fields(self)
 
 
 @dataclass

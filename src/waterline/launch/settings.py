@@ -1,0 +1,74 @@
+"""The settings of the commands, but for those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from waterline.runs.settings import Section, Seed, Text, Whole, WholeOrZero
+
+Scale = Literal["laptop", "paper"]
+HeldOut = Literal["dev", "test"]
+SomeWhole = Whole | Sequence[Whole] | None
+
+
+class Evaluate:
+    """conf/evaluate.yaml; what is Any is declared by the run's own evaluation."""
+
+    run: Text
+    checkpoint: WholeOrZero | Literal["final"]
+    split: Text
+    n: Any
+    ks: Sequence[Whole] | None
+    temperature: Any
+    top_p: Any
+    top_k: Any
+    max_rows: Any
+    threads: Whole | None
+
+
+class Gradients:
+    """conf/gradients.yaml."""
+
+    run: Text
+    methods: Text | Sequence[Text]
+    n0: SomeWhole
+    n_max_per_n0: Whole
+    checkpoints: WholeOrZero | Sequence[WholeOrZero] | None
+    batches: Whole
+    resamplings: Whole
+    threads: Whole | None
+
+
+class Report:
+    """conf/report.yaml."""
+
+    table: Whole | Text | None
+    figure: Whole | Text | None
+    scale: Scale
+    folder: Text | None
+    split: HeldOut
+    estimator: Text
+    estimator_of: Section
+    root: Text
+    paper: Text
+    baseline: Text
+    settings: Text | Sequence[Text] | None
+    ks: SomeWhole
+    curve_ks: SomeWhole
+    curve_split: HeldOut
+    tables: Section
+    figures: Section
+
+
+class Reproduce:
+    """conf/reproduce.yaml."""
+
+    table: Whole
+    scale: Scale
+    seeds: Seed | Sequence[Seed]
+    dry_run: bool
+    results: Text
+    overrides: Sequence[Text]
+    n: Whole | None
+    tables: Section
