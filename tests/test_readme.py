@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -249,6 +250,15 @@ def test_the_page_of_sera_shows_what_its_code_prints(part):
 
 
 # Pages --------------------------------------------------------------------------------------------
+
+
+def test_the_coverage_of_intervals_is_that_of_its_simulation():
+    simulation = runpy.run_path(str(ROOT / "benchmarks/intervals.py"))
+    found = pd.read_csv(ROOT / "docs/intervals.csv")
+    assert simulation["table"](found) in (ROOT / "docs/intervals.md").read_text()
+    ours = found[~found.kind.str.contains("percentiles|wide")]
+    assert len(ours) == 4 * len(simulation["SEEDS"]) * len(simulation["SHARES"])
+    assert ours.coverage.min() >= 0.93
 
 
 def test_the_page_of_metrics_is_the_table_of_the_code():
