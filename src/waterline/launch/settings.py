@@ -16,7 +16,7 @@ class Evaluate:
     """conf/evaluate.yaml; what is Any is declared by the run's own evaluation."""
 
     run: Text
-    checkpoint: WholeOrZero | Literal["final"]
+    checkpoint: WholeOrZero | Text
     split: Text
     n: Any
     ks: Sequence[Whole] | None

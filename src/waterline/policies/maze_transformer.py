@@ -1,8 +1,6 @@
 """The small transformer of the maze experiments."""
 
-from typing import TYPE_CHECKING, Annotated
-
-from annotated_types import Ge
+from typing import TYPE_CHECKING
 
 from waterline.runs.settings import Seed, Whole, checked
 
@@ -17,7 +15,7 @@ def maze_transformer(
     heads: Whole = 4,
     kv_heads: Whole = 2,
     ffn: Whole = 1024,
-    vocabulary: Annotated[int, Ge(32)] = 32,
+    vocabulary: Whole = 32,
     max_positions: Whole = 512,
     seed: Seed = 0,
 ) -> "Qwen2ForCausalLM":

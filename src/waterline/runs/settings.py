@@ -86,20 +86,22 @@ def check_settings(config: Mapping[str, Any], sections: Declared, path: str = ""
                 raise _unread(before, str(key), {*declared, *accepted})
             hint = Any
         require(f"{before}{key}", value, hint)
-        if isinstance(value, Mapping):
-            check_settings(value, sections, f"{before}{key}")
     for key in declared:
         if key not in config and not hasattr(sections[path], key):
             raise BadInput(f"The setting {before}{key} is missing: leave it as conf/ has it.")
+    # Afterwards: a setting of the whole, such as the seed, may stand in the nodes below it too.
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            check_settings(value, sections, f"{before}{key}")
 
 
 def check_fields(instance: Any) -> None:
-    """Raise ValueError for the first field of a dataclass whose value its hint does not allow."""
+    """Raise BadInput for the first field of a dataclass whose value its hint does not allow."""
     hints = signature_hints(type(instance))
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
         if (wrong := wrong_value(value, hints[field.name])) is not None:
-            raise ValueError(f"{field.name}={_shown(value)}: must be {wrong}.")
+            raise BadInput(f"{field.name}={_shown(value)}: must be {wrong}.")
 
 
 def require(name: str, value: Any, hint: Any) -> None:
@@ -109,7 +111,7 @@ def require(name: str, value: Any, hint: Any) -> None:
 
 
 def checked(call: F) -> F:
-    """Decorates a function, or an ``__init__``: it raises ValueError as :func:`check_fields` does.
+    """Decorates a function, or an ``__init__``: it raises BadInput as :func:`check_fields` does.
 
     The range of a setting then holds for whoever calls it, not for configurations alone.
     """
@@ -121,7 +123,7 @@ def checked(call: F) -> F:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             wrong = wrong_value(value, hints[name]) if _plain(hints[name]) else None
             if wrong is not None:
-                raise ValueError(f"{name}={_shown(value)}: must be {wrong}.")
+                raise BadInput(f"{name}={_shown(value)}: must be {wrong}.")
         return call(*args, **kwargs)
 
     return cast(F, checking)
