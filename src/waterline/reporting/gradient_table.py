@@ -133,12 +133,13 @@ def _estimates(
 
 def _estimate(values: pd.DataFrame, limits: tuple[float, float]) -> Estimate:
     """The mean of a line for each seed and a column for each (checkpoint, batch)."""
-    cells = values.stack(UNIT, future_stack=True).rename("score").reset_index()
-    group = cells.groupby(["seed", "checkpoint"]).ngroup()
-    found = estimate_of_seeds(values.mean(axis=1).to_numpy(np.float64), limits, UNITS)
-    if group.nunique() == len(group):
+    scores = values.to_numpy(np.float64)
+    found = estimate_of_seeds(scores.mean(axis=1), limits, UNITS)
+    _, checkpoint = np.unique(values.columns.get_level_values("checkpoint"), return_inverse=True)
+    if len(np.unique(checkpoint)) == len(checkpoint):
         return found  # one batch at each checkpoint does not show how batches vary
-    low, high = np.clip(within_interval(cells.score, group)[1:], *limits).tolist()
+    group = np.arange(len(scores))[:, None] * len(checkpoint) + checkpoint
+    low, high = np.clip(within_interval(scores.ravel(), group.ravel())[1:], *limits).tolist()
     return replace(found, units=(low, high))
 
 

@@ -97,7 +97,7 @@ def check_settings(config: Mapping[str, Any], sections: Declared, path: str = ""
 
 def check_fields(instance: Any) -> None:
     """Raise BadInput for the first field of a dataclass whose value its hint does not allow."""
-    hints = signature_hints(type(instance))
+    hints = signature_hints(cast(Any, type(instance)))
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
         if (wrong := wrong_value(value, hints[field.name])) is not None:
