@@ -41,7 +41,12 @@ class StepTable:
         """All rows; none when nothing was evaluated yet."""
         if not self.path.exists():
             return pd.DataFrame({name: pd.Series(dtype=t) for name, t in self.types.items()})
-        return pd.read_parquet(self.path)
+        try:
+            return pd.read_parquet(self.path)
+        except (pa.ArrowException, ValueError) as error:
+            raise BadInput(
+                f"{self.path} is no whole table: move it away, and evaluate the run again."
+            ) from error
 
     def at(self, step: int, split: str) -> pd.DataFrame:
         """Rows of one checkpoint on one split, in order of prompts."""
@@ -85,16 +90,15 @@ class CountsStore(StepTable):
             BadInput: The counts on this split were sampled differently.
         """
         file = self.path.with_name(f"{self.path.stem}-sampling.json")
-        noted = json.loads(file.read_text()) if file.exists() else {}
+        noted = json.loads(file.read_bytes()) if file.exists() else {}
+        known = split in noted
         if noted.setdefault(split, sampling) != sampling:
             raise BadInput(
                 f"{self.path} holds counts on {split} sampled with {noted[split]}, asked for "
                 f"{sampling}: evaluate with the same settings, or move {self.path.parent} away."
             )
-        self._note(file, noted)
-
-    def _note(self, file: Path, noted: dict[str, Any]) -> None:
-        atomic_write(file, json.dumps(noted, indent=2) + "\n")
+        if not known:
+            atomic_write(file, json.dumps(noted, indent=2) + "\n")
 
     def write(self, step: int, split: str, prompt: Ints, n: Ints, c: Ints) -> None:
         """Adds or replaces rows."""

@@ -58,7 +58,8 @@ def _make(config: DictConfig, kind: str, name: int | str, console: Console) -> l
         kept = [config.settings] if isinstance(config.settings, str) else config.settings
         runs = [run for run in runs if not run.samples or run.settings in kept]
     written = (_table if kind == "table" else _figure)(config, entry, runs, stem, console)
-    console.print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+    if written:
+        console.print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
     return written
 
 
@@ -75,8 +76,13 @@ def _table(
     paper = None
     if config.scale == "paper" and entry.get("paper"):
         paper = pd.read_csv(Path(config.paper) / entry.paper)
-    print_table(console, table, entry.title, paper)
-    return write_table(table, entry.title, stem, Path(config.root), paper)
+    try:
+        return write_table(table, entry.title, stem, Path(config.root), paper)
+    except OSError as error:  # what is shown needs no permission
+        print_notes(console, [f"Not written: {error.filename}: {error.strerror}."])
+        return []
+    finally:
+        print_table(console, table, entry.title, paper)
 
 
 def _figure(

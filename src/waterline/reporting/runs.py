@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
+from pyarrow import ArrowException
 
 from waterline.reporting.kinds import BASE, Kind
 from waterline.runs import BadInput, RunFolder, read_metrics
@@ -41,7 +42,10 @@ class RunTable:
         file, columns = run / self.file, [*self.key, *self.values]
         if not file.exists():
             return pd.DataFrame(columns=columns)
-        frame = pd.read_parquet(file)
+        try:
+            frame = pd.read_parquet(file)
+        except (ArrowException, ValueError) as error:
+            raise BadInput(f"{file} is no whole table: {self.again}.") from error
         if missing := [name for name in columns if name not in frame]:
             raise BadInput(f"{file} has no column {', '.join(missing)}: {self.again}.")
         if frame.duplicated(list(self.key)).any():

@@ -1,6 +1,5 @@
 """The checkpoints of a run folder."""
 
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -68,12 +67,14 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         )
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read ({error.strerror}): name another file.") from error
+    except Exception as error:  # a file that was cut off or is another's fails in any way
         raise BadInput(
-            f"{file} is no readable checkpoint: name another file with base.path=, or train it "
-            "again."
+            f"{file} is no whole checkpoint of this package: name another file with base.path=, or "
+            "remove it and start its run again."
         ) from error
-    if not isinstance(state, dict) or "policy" not in state:
+    if not isinstance(state, dict) or not isinstance(state.get("policy"), dict):
         raise BadInput(f"{file} holds no policy: name a checkpoint that a run has written.")
     return state
 
@@ -87,7 +88,7 @@ def load_weights(policy: nn.Module, path: str | Path) -> None:
     weights = load_checkpoint(path)["policy"]
     try:
         policy.load_state_dict(weights)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, AttributeError) as error:
         raise BadInput(
             f"The checkpoint {path} does not fit the network of this configuration: use the "
             "policy.model settings that it was trained with."

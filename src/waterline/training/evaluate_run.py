@@ -53,7 +53,7 @@ def evaluate_run(
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
     policy = build_policy(config, path).to(device_of(config))
-    step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
+    step = 0 if config["method"] == "base" else int(load_checkpoint(path).get("done", 0))
     subject = Subject(
         task=build_task(config), policy=policy, engine=build(config["engine"], policy=policy),
         verifier=build(config["rewards"]), ranks=Ranks(), seed=config["seed"], version=step,
