@@ -9,7 +9,10 @@ from waterline.rewards.latex import simplify
 
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[, ]\d{3})+(?![\d,])")
 _BASED = re.compile(r"(-?)([0-9A-Za-z]+)\s*_\s*\{?\s*(\d{1,2})\s*\}?")
-_ASSIGNMENT = re.compile(r"^[A-Za-z](?:_\{?\w{1,3}\}?|\([a-zA-Z0-9]\))?\s*=\s*")
+_ASSIGNMENT = re.compile(
+    r"^(?:[A-Za-z](?:_\{?\w{1,3}\}?|\([a-zA-Z0-9]\))?\s*)?(?:=|\\approx(?![a-zA-Z]))\s*"
+    r"|(?<=[\d}).])\s*=\s*[A-Za-z]$"
+)
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d{1,2})")
 _DECIMAL = re.compile(r"[-+]?(\d*)\.(\d+)")
 # Each line: one unit, with its spellings.
@@ -28,7 +31,7 @@ _UNITS = {
         "g gram grams",
         "kg kilogram kilograms",
         "ounce ounces oz",
-        "pound pounds lb lbs",
+        "pound pounds lb lbs £",
         "ml milliliter milliliters",
         "liter liters litre litres l",
         "second seconds sec s",
@@ -38,9 +41,11 @@ _UNITS = {
         "week weeks",
         "month months",
         "year years",
-        "mph",
-        "dollar dollars usd",
-        "cent cents",
+        "mile/hour mph",
+        "km/hour kph",
+        "$ dollar dollars usd",
+        "¢ cent cents",
+        "€ euro euros eur",
         "° degree degrees",
         "radian radians rad",
     )
@@ -49,12 +54,14 @@ _UNITS = {
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 # "in" is left out: in prose it is rarely an inch.
 SPELLED_UNITS = "|".join(
-    re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name != "in"
+    name for name in sorted(_UNITS, key=len, reverse=True) if name.isalpha() and name != "in"
 )
 _PERCENT = ("percent", "pct", "per cent", "percents")
 _TEXT = re.compile(r"(.*?)\s*\\(?:text|mbox|textbf|textit|mathrm)\s*\{([^{}]*)\}(.*)", re.DOTALL)
-_WORDS = re.compile(r"(.*?[\d)}%])\s*([A-Za-z°€£][A-Za-z°. ]*)(.*)", re.DOTALL)
-_POWER = re.compile(r"\s*(?:\^\s*\{?\s*([23])\s*\}?|([²³]))?\s*")
+_WORDS = re.compile(r"(.*?[\d)}%])\s*([A-Za-z°][A-Za-z°. /]*)(.*)", re.DOTALL)
+_CURRENCY = re.compile(r"([-+]?)\s*([$€£]?)\s*(.*?)\s*([$€£¢]?)", re.DOTALL)
+_NO_UNIT = re.compile(r"\d|\b(?:or|and|not|to)\b")
+_POWER = re.compile(r"\s*(?:\^\s*\{?\s*([23])\s*\}?)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +140,9 @@ def same_number(gold: Exact, answer: Exact) -> bool:
         return gold.base == answer.base
     if gold.unit and answer.unit and gold.unit != answer.unit:
         return False
-    golds = [gold.value, gold.value / 100] if gold.percent else [gold.value]
-    answers = [answer.value, answer.value / 100] if answer.percent else [answer.value]
+    lone = gold.percent != answer.percent
+    golds = [gold.value, gold.value / 100] if gold.percent and lone else [gold.value]
+    answers = [answer.value, answer.value / 100] if answer.percent and lone else [answer.value]
     if any(g == a for g in golds for a in answers):
         return True
     return any(_rounds(answer, g) for g in golds) or any(_rounds(gold, a) for a in answers)
@@ -144,19 +152,20 @@ def split_unit(text: str) -> tuple[str, str, int]:
     r"""Cut a trailing unit off: (number, unit, scale).
 
     ``15\text{ cm}^2`` → ("15", "cm2", 1); ``3 million`` → ("3", "", 1000000); ``28 percent`` →
-    ("28%", "", 1); ``$ 5`` → ("5", "", 1). Words inside ``\text`` are always taken for a unit;
+    ("28%", "", 1); ``$ 5`` → ("5", "$", 1). Words inside ``\text`` are always taken for a unit;
     outside, letters might be variables, and only known units are. Text without a unit comes back
     as it is.
     """
-    text = text.strip().lstrip("$€£").strip().rstrip("$€£").strip()
+    sign, before, text, after = _CURRENCY.fullmatch(text.strip()).groups()  # type: ignore[union-attr]
+    text, currency = sign + text, _UNITS.get(before or after, "")
     in_text = _TEXT.fullmatch(text)
     match = in_text or _WORDS.fullmatch(text)
     if not match or not match[1].strip():
-        return text, "", 1
+        return text, currency, 1
     number, words = match[1].strip(), " ".join(match[2].lower().rstrip(". ").split())
     power = _POWER.fullmatch(match[3])
-    if not power:
-        return text, "", 1
+    if not power or _NO_UNIT.search(words):
+        return text, currency, 1
     if words in _PERCENT:
         return number + "%", "", 1
     first, _, rest = words.partition(" ")
@@ -167,8 +176,9 @@ def split_unit(text: str) -> tuple[str, str, int]:
     for name, exponent in (("square ", "2"), ("cubic ", "3"), ("sq ", "2")):
         if words.startswith(name):
             words, prefix = words.removeprefix(name), exponent
-    unit = _UNITS.get(words, "")
+    parts = [_UNITS.get(part, "") for part in re.split(r"\s*/\s*|\s+per\s+", words)]
+    unit = "/".join(parts) if all(parts) else ""
     if not unit and words and not in_text:
-        return text, "", 1
-    exponent = {"²": "2", "³": "3"}.get(power[2] or "", power[1] or prefix)
-    return number, unit + exponent if unit else "", scale
+        return text, currency, 1
+    unit = unit and unit + (power[1] or prefix)
+    return number, unit or currency, scale

@@ -3,58 +3,74 @@
 import re
 from collections import deque
 
+from waterline.rewards.symbols import latex_symbols
+
 _REPLACEMENTS = (
-    (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
-    (re.compile(r"\\(?:left|right|displaystyle|textstyle|bigl|bigr|big|Big)(?![a-zA-Z])"), ""),
+    (re.compile(r"\\(?:[dtc]|nice|s)frac(?![a-zA-Z])"), r"\\frac"),
+    (re.compile(r"\\(?:left|right|displaystyle|textstyle|[bB]igg?[lr]?)(?![a-zA-Z])"), ""),
+    (re.compile(r"\\(?:text)?color\s*\{[^{}]*\}"), ""),
     (re.compile(r"(?<=\d)(?:\{,\}|,\\!\s*|\\,|\\ )(?=\d{3}(?!\d))"), ","),
-    (re.compile(r"(?<!\\)\\(?:[!,;:> ]|q?quad(?![a-zA-Z]))|~|\u00a0|\u2009|\u202f"), " "),
-    (re.compile(r"[\u2212\u2013]"), "-"),
-    (re.compile("×"), r"\\times "),
-    (re.compile("÷"), "/"),
-    (re.compile("·"), r"\\cdot "),
-    (re.compile("π"), r"\\pi "),
-    (re.compile("√"), r"\\sqrt "),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"(?<!\\)\\(?:[!,;:> ]|q?quad(?![a-zA-Z]))|~"), " "),
     (re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree(?![a-zA-Z])"), "°"),
+    (re.compile(r"\\varnothing(?![a-zA-Z])"), r"\\emptyset"),
     (re.compile(r"\\%"), "%"),
-    (re.compile(r"\\\$"), ""),
+    (re.compile(r"\\\$"), "$"),
+    (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)"), r"\\times "),
     # A root is followed by braces; round brackets were read as the root of nothing.
     (re.compile(r"\\sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
+    (re.compile(r"\^\s*(\\frac\s*\{[^{}]*\}\s*\{[^{}]*\})"), r"^{\1}"),
     (re.compile(r"\+\s*-"), "-"),
     (re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
+    (re.compile(r"(?<![\d.])1i(?![a-zA-Z])"), "i"),
     (re.compile(r"\s+"), " "),
 )
+_BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)(?![a-zA-Z])\s*")
+# What a box without braces holds: a command with its groups, or what has no blank.
+_BARE = re.compile(r"\\[a-zA-Z]+(?:\s*\{[^{}]*\})*|(?![A-Za-z]{2})[-+.(\[|\w][^\s$\\{}]*")
+_BREAK = re.compile(r"\n|\$|\\[)\]]")
 _WRAPPERS = re.compile(r"^(?:\$+|\\\(|\\\[)(.*?)(?:\$+|\\\)|\\\])$", re.DOTALL)
 _TEXT = re.compile(r"\\(?:text|mbox|textbf|textit|mathrm|mathbf|operatorname)\s*\{([^{}]*)\}")
 
 
-def boxes(text: str, limit: int = 8) -> list[tuple[int, int, str]]:
+def boxes(text: str, limit: int = 8) -> list[tuple[int, int, str]] | None:
     r"""The last ``limit`` groups ``\boxed{…}``: (start, end, content), in their order.
 
-    Braces are matched, escaped ones skipped; a group that is never closed is none. ``\boxed 5`` and
-    ``\fbox{…}`` count as well.
+    ``\boxed 5``, ``\fbox{…}`` and ``\framebox{…}`` count as well. Braces are matched, escaped ones
+    skipped. None when the last box is never closed, or lies within one that is not.
     """
     found: list[tuple[int, int, str]] = []
     # A bound on the starts that are tried keeps thousands of unclosed boxes cheap.
-    starts = deque(re.finditer(r"\\(?:boxed|fbox)(?![a-zA-Z])\s*", text), maxlen=64)
+    starts = deque(_BOX.finditer(text), maxlen=64)
     for match in reversed(starts):
         start, place = match.start(), match.end()
-        if text[place : place + 1] != "{":
-            bare = re.compile(r"[^\s$\\{}]+").match(text, place)
-            if bare:
-                found.append((start, bare.end(), bare.group()))
-        else:
-            depth = 0
-            for brace in re.finditer(r"\\.|[{}]", text[place : place + 4_000], re.DOTALL):
-                depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-                if depth == 0 and brace.group() == "}":
-                    end = place + brace.end()
-                    found.append((start, end, text[place + 1 : end - 1]))
-                    break
+        box = _closed(text, start, place)
+        if box:
+            found.append(box)
+        # An unclosed box reaches to the end of its line or formula, whatever stands there.
+        elif text[place : place + 1] in ("{", "") and not (
+            found and _BREAK.search(text, place, found[0][0])
+        ):
+            return None
         if len(found) == limit:
             break
     # A box within a box is part of the outer one.
     found.reverse()
     return [box for box in found if not any(b[0] < box[0] and box[1] <= b[1] for b in found)]
+
+
+def _closed(text: str, start: int, place: int) -> tuple[int, int, str] | None:
+    """The box that begins at ``start`` and has its content at ``place``; None without an end."""
+    if text[place : place + 1] != "{":
+        bare = _BARE.match(text, place)
+        return (start, bare.end(), bare.group()) if bare else None
+    depth = 0
+    for brace in re.finditer(r"\\.|[{}]", text[place : place + 4_000], re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
+        if depth == 0 and brace.group() == "}":
+            end = place + brace.end()
+            return start, end, text[place + 1 : end - 1]
+    return None
 
 
 def unwrap(text: str) -> str:
@@ -68,16 +84,20 @@ def unwrap(text: str) -> str:
 
 def simplify(text: str) -> str:
     """``text`` unwrapped, with one spelling for fractions, spaces, signs and degrees."""
-    text = unwrap(text)
+    text = unwrap(latex_symbols(text))
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)
     return text.strip()
 
 
+def spelled_out(text: str) -> str:
+    r"""``text`` simplified, with its words out of ``\text`` and the like."""
+    return re.sub(r"\s+", " ", _TEXT.sub(r" \1 ", simplify(text))).strip()
+
+
 def plain_words(text: str) -> str:
     r"""A key for answers in words: ``\text{ (C) }`` and ``(C)``, ``Even`` and ``even`` are one."""
-    text = _TEXT.sub(r" \1 ", simplify(text))
-    text = re.sub(r"\s+", "", text)
-    if re.fullmatch(r"\([A-Za-z]\)", text):
-        text = text[1:-1]
+    text = re.sub(r"(?<!\d) | (?!\d)", "", spelled_out(text))
+    choice = re.fullmatch(r"\(?([A-Za-z])[).:]*", text)
+    text = choice[1] if choice else text.rstrip(".")
     return text.casefold() if re.fullmatch(r"[^\W\d_]{3,}", text) else text

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from waterline.rewards.answer import Candidate, find_answer, find_choice, find_list, is_bare
+from waterline.rewards.answer import (
+    Candidate,
+    find_answer,
+    find_choice,
+    find_list,
+    is_bare,
+    labelled,
+)
 from waterline.rewards.exact import exact_number, read_numbers, same_number
-from waterline.rewards.latex import boxes, plain_words, simplify
+from waterline.rewards.latex import boxes, plain_words, simplify, spelled_out
+from waterline.rewards.symbols import plain_characters
 from waterline.rewards.verifier import Judgement, Verdict, judgement
 from waterline.rewards.workers import WorkerPool
 
@@ -26,6 +34,10 @@ _MAX_EXPONENT = 1_000
 _DOTS = re.compile(r"\\[ldc]?dots(?![a-zA-Z])|\.\.\.|…")
 _DELIMITER = re.compile(r"(?<!\\)(?:\$|\\[(\[])|####")
 _FUNCTION = re.compile(r"(?<![\\a-zA-Z])(exp|sqrt|sin|cos|tan|log|ln)(?=\s*\()")
+_RELATION = re.compile(r"[<>]|\\(?:[lg]t|[lg]eq?|[lg]eqslant|neq?)(?![a-zA-Z])")
+# Numbers with a blank between them are several; text that holds a second answer is no unit.
+_APART = re.compile(r"-?[\d.]+(?:\s+-?[\d.]+)+")
+_TWO = re.compile(r"\\text\s*\{([^{}]*(?:\d|\bor\b|\band\b)[^{}]*)\}")
 # No process is started before an answer needs one, nor is one inherited by a forked child.
 _workers = min(4, os.cpu_count() or 1)
 _pool = WorkerPool(_workers)
@@ -42,10 +54,10 @@ class MathVerdict:
 @lru_cache(maxsize=65_536)
 def _read_gold(gold: str) -> str:
     """The gold answer's expression: the content of its boxes, or of its mathematics, or itself."""
-    if boxes(gold):
-        found = find_answer(gold)
+    text = plain_characters(gold).strip()
+    if boxes(text) != []:
+        found = find_answer(text)
         return found.text if found else ""
-    text = gold.strip()
     if is_bare(text) or exact_number(text):
         return text
     listed = find_list(text)
@@ -55,12 +67,14 @@ def _read_gold(gold: str) -> str:
     return found.text if found else text
 
 
-def verify_math(response: str, gold: str) -> MathVerdict:
+def verify_math(response: str, gold: str, complete: bool = True) -> MathVerdict:
     r"""Judge the answer of ``response`` against ``gold``.
 
     One answer is taken from the response (see ``find_answer``): the last ``\boxed{…}``, else what
-    follows ``####``, 'answer is', or the last mathematics or number; a box is not required. Numbers
-    are compared as exact rationals (see ``same_number``). What could take unbounded time is
+    follows ``####``, 'answer is', or the last mathematics or number; a box is not required. It must
+    be final: a box or thinking that is begun again and never closed leaves no answer, and of a
+    response that is not ``complete``, ended by the length limit, only a marked answer counts.
+    Numbers are compared as exact rationals (see ``same_number``). What could take unbounded time is
     refused (``unparseable``). The rest goes to Math-Verify in a process of its own, which is killed
     after 2 s and fails beyond 2 GiB of memory (``timeout``). ``gold`` is an answer,
     bare or in ``\boxed{}`` or ``$ $``; when it cannot be read, the verdict is ``error``.
@@ -76,27 +90,34 @@ def verify_math(response: str, gold: str) -> MathVerdict:
     expected = _read_gold(gold) if texts else ""
     if not expected:
         return MathVerdict(Verdict.error, None)
-    choice = re.fullmatch(r"\(?([A-Z])\)?", plain_words(expected))
-    found = find_answer(response)
-    if choice and (found is None or not found.marked):
+    found = find_answer(response, complete)
+    choice = _letter(expected)
+    if choice and complete and not (found and found.marked):
         letter = find_choice(response)
         if letter is None:
             return MathVerdict(Verdict.unparseable, None)
-        return MathVerdict(Verdict.correct if letter == choice[1] else Verdict.wrong, letter)
+        return MathVerdict(Verdict.correct if letter == choice else Verdict.wrong, letter)
     if found is None:
         return MathVerdict(Verdict.unparseable, None)
-    return MathVerdict(_judge(expected, found), found.text[:_MAX_LENGTH])
+    if choice and (letter := _letter(found.text)):
+        verdict = Verdict.correct if letter == choice else Verdict.wrong
+    else:
+        verdict = _judge(expected, found)
+    return MathVerdict(verdict, found.text[:_MAX_LENGTH])
 
 
-def verify_math_many(responses: Sequence[str], golds: Sequence[str]) -> list[MathVerdict]:
+def verify_math_many(
+    responses: Sequence[str], golds: Sequence[str], complete: Iterable[bool] | None = None
+) -> list[MathVerdict]:
     """``verify_math`` for each response and the gold answer of the same index, several at once.
 
     Raises ValueError when there are not as many responses as gold answers.
     """
-    pairs = zip(responses, golds, strict=True)
+    ended = [True] * len(responses) if complete is None else complete
+    cases = zip(responses, golds, ended, strict=True)
     # Threads suffice: they wait for the workers, which are processes.
     with ThreadPoolExecutor(_workers) as threads:
-        return list(threads.map(lambda pair: verify_math(*pair), pairs))
+        return list(threads.map(lambda case: verify_math(*case), cases))
 
 
 class MathVerifier:
@@ -108,8 +129,17 @@ class MathVerifier:
     def __call__(
         self, answers: Sequence[Any], responses: Sequence[Any], complete: NDArray[np.bool_]
     ) -> Judgement:
-        """``answers`` are gold answers. A cut-off response counts if its answer was given."""
-        return judgement([v.verdict for v in verify_math_many(responses, answers)])
+        """``answers`` are gold answers. A cut-off response counts if its answer was marked."""
+        ended = [bool(whole) for whole in complete]
+        return judgement([v.verdict for v in verify_math_many(responses, answers, ended)])
+
+
+def _letter(text: str) -> str | None:
+    """The letter of a multiple choice, alone or with its text."""
+    if len(text) > _MAX_LENGTH:
+        return None
+    choice = re.fullmatch(r"[A-Z]", plain_words(text)) or labelled(spelled_out(text))
+    return choice[0] if choice else None
 
 
 def _judge(expected: str, found: Candidate) -> Verdict:
@@ -124,15 +154,18 @@ def _judge(expected: str, found: Candidate) -> Verdict:
         return Verdict.unparseable
     if _DOTS.search(expected) or _DOTS.search(found.text):
         return Verdict.wrong  # Math-Verify would compare what the dots leave
-    if gold and gold.base:
-        return Verdict.wrong  # Math-Verify would ignore the base
+    if gold and (gold.base or _RELATION.search(simplify(found.text))):
+        return Verdict.wrong  # Math-Verify would ignore the base, and some relations
     return Verdict(
         _pool.ask(_for_math_verify(expected, found.text), _for_math_verify(found.text, expected))
     )
 
 
 def _for_math_verify(text: str, other: str) -> str:
-    text = _FUNCTION.sub(r"\\\1", simplify(text))
+    text = _FUNCTION.sub(r"\\\1", simplify(text)).replace("$", "")
+    text = _TWO.sub(r"\1", text)
+    if _APART.fullmatch(text):
+        text = ", ".join(text.split())
     # Degrees are converted where the other answer is in radians; elsewhere the sign is a unit.
     if "°" in text:
         text = text.replace("°", r"\cdot\frac{\pi}{180}" if r"\pi" in simplify(other) else "")
