@@ -72,7 +72,7 @@ def one_sentence(result):
         ),
         ((*RUN, "seed=0,1"), r"seed=0,1 holds several values: add -m .*seed=\[0,1\]"),
         ((*RUN, "hydra/launcher=cloud", "-m"), "no hydra/launcher 'cloud'.*local.*slurm_cpu"),
-        ((*RUN, "final.split=tset"), "final.split=tset: must be dev or test or null"),
+        ((*RUN, "final.split=tset"), "final.split=tset: must be dev or test, or null"),
         ((*RUN, "final.n=0"), "final.n=0: must be a whole number"),
         ((*RUN, "training.lr=1"), "did you mean 'training.optimizer.lr'"),
         ((*RUN, "training.steps=a=b"), "cannot be read"),

@@ -47,11 +47,6 @@ class LocalJobs(_Launches, Launcher):
     """``workers`` processes at a time, of ``threads`` threads each, on this machine."""
 
     def __init__(self, workers: int, threads: int, dry_run: bool) -> None:
-        from waterline.runs.settings import Whole, require
-
-        for name, value in (("workers", workers), ("threads", threads)):
-            require(f"hydra.launcher.{name}", value, Whole)
-        require("hydra.launcher.dry_run", dry_run, bool)
         self.workers, self.threads, self.dry_run = workers, threads, dry_run
 
     def setup(self, *, hydra_context: Any, task_function: Any, config: Any) -> None:
@@ -60,7 +55,11 @@ class LocalJobs(_Launches, Launcher):
     def run(self, jobs: "Sequence[Job]") -> "BadInput | None":
         from waterline.launch.jobs import carry_out
         from waterline.launch.local import run_local
+        from waterline.runs.settings import Whole, require
 
+        require("hydra.launcher.workers", self.workers, Whole)
+        require("hydra.launcher.threads", self.threads, Whole)
+        require("hydra.launcher.dry_run", self.dry_run, bool)
         job = self.config.hydra.job
         script = Path(sys.argv[0]).with_name(f"{job.config_name}.py")
         local = partial(

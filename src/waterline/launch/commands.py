@@ -58,6 +58,13 @@ def run_command(
         except (HydraException, OmegaConfBaseException) as error:
             groups = [_group(e).rstrip("=") for e in missing]
             raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
+        except ValueError as error:
+            if not str(error).startswith("Config group override"):  # Hydra's own
+                raise
+            raise BadInput(
+                "A group of settings, such as allocation, was given null: choose one of its files, "
+                "as in allocation=waterline."
+            ) from error
         except KeyboardInterrupt:
             print("interrupted: the same command continues", file=sys.stderr, flush=True)
             raise SystemExit(130) from None

@@ -10,8 +10,9 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError
 
-from waterline.runs import RunFolder, unknown_name
+from waterline.runs import BadInput, RunFolder, unknown_name
 
 
 def setting(key: str, value: Any) -> str:
@@ -26,8 +27,19 @@ def setting(key: str, value: Any) -> str:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration resolved into dicts, lists and scalars."""
-    container = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    """The configuration resolved into dicts, lists and scalars.
+
+    Raises:
+        BadInput: A setting is taken from another one that is not there.
+    """
+    try:
+        container = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except InterpolationResolutionError as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(
+            f"{error.full_key} is taken from another setting, and that fails ({reason}): set "
+            f"{error.full_key}=, or leave the piece that it belongs to to the experiment."
+        ) from error
     assert isinstance(container, dict)
     return {str(key): value for key, value in container.items()}
 

@@ -177,7 +177,8 @@ def in_words(hint: Any) -> str:
         bounds = " and ".join(_ORDER[kind].format(end) for kind, end in ends.items())
         return f"{in_words(base)} {bounds}".strip()
     if origin in (Union, types.UnionType):
-        return " or ".join(in_words(a) for a in arguments)
+        null = ", or null" if type(None) in arguments else ""
+        return " or ".join(in_words(a) for a in arguments if a is not type(None)) + null
     if origin is Literal:
         return " or ".join(_shown(a) for a in arguments)
     if origin is tuple and Ellipsis not in arguments:
