@@ -63,9 +63,7 @@ WHOLE = {
     "grey.JPEG": encoded(picture(3).convert("L")),
     "broken_exif.JPEG": encoded(picture(4), exif=broken_exif()),
     "palette.png": encoded(palette_with_transparency(), "PNG"),
-    "sixteen_bits.png": encoded(
-        Image.fromarray(np.arange(900, dtype=np.uint16).reshape(30, 30)), "PNG"
-    ),
+    "one_bit.png": encoded(picture(5).convert("1"), "PNG"),
     "grey_alpha.PNG": encoded(picture(6).convert("LA"), "PNG"),
     "one_pixel.bmp": encoded(picture(7, 1, 1), "BMP"),
 }
@@ -267,6 +265,7 @@ def test_hidden_and_other_files_are_ignored(root: Path) -> None:
     write(root / "train/n01", {".DS_Store": b"x", "._plain.JPEG": b"x", "readme.txt": b"x"})
     write(root / "val/.cache", {"a.jpg": b"x"})
     (root / "train/n01/folder.jpg").mkdir()
+    os.mkfifo(root / "train/n01/pipe.jpg")
     (root / "train/index.json").write_text("{}")
     after = small(root)
     for name in before.splits:

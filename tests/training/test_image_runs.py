@@ -320,6 +320,8 @@ def test_a_policy_that_diverges_ends_in_a_sentence_and_leaves_its_images(tmp_pat
         ((*PLAIN, "+policy.model.size=6"),
          r"cannot read images of the shape \(1, 8, 8\)"),
         (("task.train=0",), "no prompts in the split 'train'"),
+        (("task.train=4", "training.batch=2", "+task.unreadable=[1000,1003,1006,1009]"),
+         r"None of the 4 images tried of the split 'train'.*1000\.png \(truncated\)"),
         (("losses.kl=k3", "losses.kl_coef=0.1"), "set kl_coef and entropy_coef to 0"),
         (("losses.entropy_coef=0.1",), "set kl_coef and entropy_coef to 0"),
     ],

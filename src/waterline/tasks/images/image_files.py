@@ -9,10 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
+from PIL.TiffImagePlugin import BITSPERSAMPLE, PHOTOMETRIC_INTERPRETATION, SAMPLEFORMAT
 
 from waterline.runs import stream_key, uniforms
 from waterline.tasks.images.image_task import Images, Unreadable
 from waterline.tasks.images.transforms import DRAWS, ImageNetTransform
+
+_NO_RANGE = (
+    "its pixels are fractions, signed or of more than 16 bits, so that black and white are unknown"
+)
 
 
 class ImageFiles(Protocol):
@@ -78,13 +83,14 @@ class FileSplit:
 def decode_rgb(data: bytes) -> Image.Image:
     """The image that ``data``, the bytes of an image file, holds, as 8-bit RGB.
 
-    The format is read from the bytes, not from a name: a PNG may be called .JPEG. CMYK, greyscale
-    and palettes, with transparency too, become RGB by Pillow's ``convert``. The orientation that
-    EXIF data may ask for is not applied, as in torchvision's ``ImageFolder``; damaged EXIF data
+    The format is read from the bytes, not from a name: a PNG may be called .JPEG. All but grey
+    levels of more than 8 bits (see ``_eight_bits``) become RGB by Pillow's ``convert``, as in
+    torchvision's ``ImageFolder``: transparency is dropped, of several pictures the first is taken,
+    and neither the orientation of EXIF data nor a colour profile is applied. Damaged EXIF data
     changes nothing and gives no warning.
 
     Raises:
-        ValueError: There are no bytes, or they are not an image.
+        ValueError: There are no bytes, they are not an image, or its range is not known.
         Exception: Whatever Pillow raises for a damaged, truncated or overlarge image.
     """
     if not data:
@@ -93,9 +99,33 @@ def decode_rgb(data: bytes) -> Image.Image:
         warnings.simplefilter("ignore")
         try:
             with Image.open(BytesIO(data)) as image:
-                return image.convert("RGB")
+                return _eight_bits(image).convert("RGB")
         except UnidentifiedImageError:  # its text names a memory address
             raise ValueError("the file is no image that Pillow can read") from None
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """``image``, or its 8 highest bits where it has grey levels of 9 to 16 bits.
+
+    Pillow's ``convert`` would clip these; colours of 16 bits it cuts itself, in the same way.
+
+    Raises ValueError where the levels of black and white are not known: for fractions, numbers with
+    a sign, more than 16 bits, and formats that do not say how many bits they use.
+    """
+    tags = getattr(image, "tag_v2", {})
+    kinds = set(tags.get(SAMPLEFORMAT, (1,)))  # 1 is a whole number without a sign, 4 is undefined
+    if image.mode == "F" or not kinds <= {1, 4}:
+        raise ValueError(_NO_RANGE)
+    if image.mode != "I" and not image.mode.startswith("I;16"):
+        return image
+    full = image.format in ("PNG", "PPM", "JPEG2000")  # these fill 16 bits, whatever they stored
+    bits = 16 if full else tags.get(BITSPERSAMPLE, (0,))[0]
+    if not 8 < bits <= 16:
+        raise ValueError(_NO_RANGE)
+    levels = np.asarray(image)
+    if tags.get(PHOTOMETRIC_INTERPRETATION) == 0:  # white is zero
+        levels = 2**bits - 1 - levels
+    return Image.fromarray((levels >> (bits - 8)).astype(np.uint8))
 
 
 def why_unreadable(error: Exception) -> str:

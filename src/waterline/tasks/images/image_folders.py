@@ -64,7 +64,8 @@ def _image_names(folder: Path) -> list[str]:
         entry.name
         for entry in _entries(folder)
         # Links are not followed: a million files would be asked for one by one.
-        if entry.name.lower().endswith(_ENDINGS) and not entry.is_dir(follow_symlinks=False)
+        if entry.name.lower().endswith(_ENDINGS)
+        and (entry.is_file(follow_symlinks=False) or entry.is_symlink())
     )
     if not names:
         raise ValueError(

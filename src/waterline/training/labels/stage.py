@@ -26,7 +26,7 @@ from waterline.training.stage import Row
 from waterline.training.step import Ints, Learned, Pieces
 
 log = logging.getLogger("waterline")
-_TRIED = 8  # images, of which one can be read as a rule
+_TRIED = 32  # images over the whole split, of which one can be read as a rule
 
 
 class LabelStage(ReinforcementStage):
@@ -236,11 +236,19 @@ def _contents(images: Sequence[Images]) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def require_fitting_network(policy: ImageClassifier, task: ImageTask) -> None:
-    """Raise BadInput unless the network gives the task's images a logit for each class."""
+    """Raise BadInput unless the network gives the task's images a logit for each class.
+
+    Also when none of the images that are tried can be read: a run would learn nothing from them.
+    """
     split = task.splits["train"]
-    pixels = split.load(range(min(_TRIED, len(split))), None).pixels[:1]
+    tried = split.load(range(0, len(split), -(-len(split) // _TRIED)), None)
+    pixels = tried.pixels[:1]
     if not len(pixels):
-        return  # none of the first can be read, which the run will report
+        first = tried.unreadable[0]
+        raise BadInput(
+            f"None of the {len(tried.unreadable)} images tried of the split 'train' can be read, the "
+            f"first {first.name} ({first.reason}): check the data."
+        )
     policy.eval()
     try:
         logits = policy(pixels)
