@@ -60,6 +60,8 @@ class ExactEvaluation:
         store, policy, ranks = self.store(folder), subject.policy, subject.ranks
         if not ranks.gather(store.at(step, split).empty)[0]:
             return
+        if ranks.rank == 0:
+            store.require_writable()
         images = subject.task.splits[split]
         device = next(policy.parameters()).device
         ranks.share(policy.buffers())

@@ -74,6 +74,8 @@ class SampledEvaluation:
         missing: list[int] = ranks.gather(store.missing(step, split, list(by_id), self.n))[0]
         key = stream_key(subject.seed, f"evaluation/{split}", 0)
         params = self._params(key, subject.task.max_response, subject.task.stop_tokens)
+        if missing and ranks.rank == 0:
+            store.require_writable()
         if missing:
             subject.engine.sync(subject.named_weights(), subject.version)
         per_chunk = max(1, self.max_rows // self.n)

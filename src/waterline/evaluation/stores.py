@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +54,12 @@ class StepTable:
         rows = self.read()
         chosen = rows[(rows["step"] == step) & (rows["split"] == split)]
         return chosen.sort_values("prompt").reset_index(drop=True)
+
+    def require_writable(self) -> None:
+        """Raise OSError where a write would: before hours go into what it would hold."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=self.path.parent):
+            pass
 
     def truncate_after(self, step: int) -> None:
         """Drops rows of checkpoints beyond ``step``, which a resumed run will make again."""

@@ -22,7 +22,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from waterline.launch.configuration import default_config, plain
 from waterline.launch.finish import finish
-from waterline.runs import BadInput, sentence_errors, unknown_name
+from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 from waterline.runs.output import outlive_readers
 
@@ -79,7 +79,7 @@ def job() -> Iterator[None]:
         except MissingMandatoryValue as error:
             key = error.full_key
             raise BadInput(f"{key} has no value: give one with {key}=….") from error
-    except BadInput as error:
+    except (BadInput, RunFailed, OSError) as error:
         if HydraConfig.get().mode is RunMode.MULTIRUN:
             log.error("%s", error)
             raise
