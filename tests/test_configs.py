@@ -79,7 +79,7 @@ def test_the_methods_are_those_of_the_design():
     assert {"sera", "maxrl", "grpo", "dr_grpo", "rloo", "pkpo", "reinforce", "ce"} <= set(METHODS)
     assert set(LOSSES) == {"token_mean", "seqnorm", "sequence_mean", "cross_entropy"}
     assert set(MAZES) | set(IMAGES) == set(EXPERIMENTS)
-    assert {"imagenet/laptop", "imagenet/paper"} == set(IMAGES)
+    assert {"imagenet/laptop", "imagenet/laptop-long", "imagenet/paper"} == set(IMAGES)
 
 
 def normalisation(loss):
