@@ -245,8 +245,8 @@ def require_fitting_network(policy: ImageClassifier, task: ImageTask) -> None:
     if not len(pixels):
         first = tried.unreadable[0]
         raise BadInput(
-            f"None of the {len(tried.unreadable)} images tried of the split 'train' can be read, the "
-            f"first {first.name} ({first.reason}): check the data."
+            f"None of the {len(tried.unreadable)} images tried of the split 'train' can be read, "
+            f"the first {first.name} ({first.reason}): check the data."
         )
     policy.eval()
     try:
