@@ -3,7 +3,8 @@
 import pytest
 
 from waterline.rewards import verify_math
-from waterline.rewards.answer import find_answer, find_choice
+from waterline.rewards.answer import find_answer
+from waterline.rewards.choice import find_choice
 from waterline.rewards.final import final_text
 
 
@@ -158,6 +159,7 @@ def test_a_cut_off_choice() -> None:
         ("The answer is **B**", "B"),
         ("The answer is a number.", None),
         ("<think>The answer is A", None),
+        (r"The answer is B, so \boxed{", None),
         ("A or B", "A or B"),
         ("The answer is either B or C", "B or C"),
     ],

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from waterline.rewards.answer import (
-    Candidate,
-    find_answer,
-    find_choice,
-    find_list,
-    is_bare,
-    labelled,
-)
+from waterline.rewards.answer import Candidate, find_answer
+from waterline.rewards.choice import find_choice, letter_of
 from waterline.rewards.exact import exact_number, read_numbers, same_number
-from waterline.rewards.latex import boxes, plain_words, simplify, spelled_out
+from waterline.rewards.latex import boxes, plain_words, simplify
+from waterline.rewards.prose import find_list, is_bare
 from waterline.rewards.symbols import plain_characters
 from waterline.rewards.verifier import Judgement, Verdict, judgement
 from waterline.rewards.workers import WorkerPool
@@ -84,14 +79,14 @@ def verify_math(response: str, gold: str, complete: bool = True) -> MathVerdict:
 
     Source: the grader of the mathematical tasks of MaxRL and SERA is Math-Verify; this one differs
     where Math-Verify accepts wrong answers (tiny numbers, mixed numbers, other units or bases,
-    enumerations with dots), and takes one candidate where Math-Verify may try several.
+    enumerations with dots, bounds), and takes one candidate where Math-Verify may try several.
     """
     texts = isinstance(response, str) and isinstance(gold, str)
     expected = _read_gold(gold) if texts else ""
     if not expected:
         return MathVerdict(Verdict.error, None)
     found = find_answer(response, complete)
-    choice = _letter(expected)
+    choice = letter_of(expected)
     if choice and complete and not (found and found.marked):
         letter = find_choice(response)
         if letter is None:
@@ -99,7 +94,7 @@ def verify_math(response: str, gold: str, complete: bool = True) -> MathVerdict:
         return MathVerdict(Verdict.correct if letter == choice else Verdict.wrong, letter)
     if found is None:
         return MathVerdict(Verdict.unparseable, None)
-    if choice and (letter := _letter(found.text)):
+    if choice and (letter := letter_of(found.text)):
         verdict = Verdict.correct if letter == choice else Verdict.wrong
     else:
         verdict = _judge(expected, found)
@@ -132,14 +127,6 @@ class MathVerifier:
         """``answers`` are gold answers. A cut-off response counts if its answer was marked."""
         ended = [bool(whole) for whole in complete]
         return judgement([v.verdict for v in verify_math_many(responses, answers, ended)])
-
-
-def _letter(text: str) -> str | None:
-    """The letter of a multiple choice, alone or with its text."""
-    if len(text) > _MAX_LENGTH:
-        return None
-    choice = re.fullmatch(r"[A-Z]", plain_words(text)) or labelled(spelled_out(text))
-    return choice[0] if choice else None
 
 
 def _judge(expected: str, found: Candidate) -> Verdict:

@@ -80,15 +80,14 @@ def latex_symbols(text: str) -> str:
     text = plain_characters(text)
     if text.isascii():
         return text
-    for pattern, mark in ((_RAISED, "^"), (_LOWERED, "_")):
-        text = pattern.sub(
-            lambda match, mark=mark: (
-                f"{mark}{{{plain_characters(unicodedata.normalize('NFKC', match[0]))}}}"
-            ),
-            text,
-        )
+    text = _RAISED.sub(lambda match: f"^{{{_level(match[0])}}}", text)
+    text = _LOWERED.sub(lambda match: f"_{{{_level(match[0])}}}", text)
     text = _ROOT.sub(_root, text.replace("÷", "/"))
     return _BEYOND_ASCII.sub(lambda match: _latex(match[0]), text)
+
+
+def _level(text: str) -> str:
+    return plain_characters(unicodedata.normalize("NFKC", text))
 
 
 def _root(match: re.Match[str]) -> str:
