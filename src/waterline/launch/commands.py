@@ -22,7 +22,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from waterline.launch.configuration import STAGES, default_config, plain
 from waterline.launch.finish import check_final, finish
-from waterline.runs import BadInput, sentence_errors, unknown_name
+from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 
 log = logging.getLogger("waterline")
@@ -41,6 +41,7 @@ def run_command(
     """
     _quieten()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
+    logging.raiseExceptions = False  # a log that cannot be written costs no run, and no traceback
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
     if any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
         sys.argv += missing
@@ -64,7 +65,7 @@ def job() -> Iterator[None]:
         except MissingMandatoryValue as error:
             key = error.full_key
             raise BadInput(f"{key} has no value: give one with {key}=….") from error
-    except BadInput as error:
+    except (BadInput, RunFailed, OSError) as error:
         if HydraConfig.get().mode is RunMode.MULTIRUN:
             log.error("%s", error)
             raise

@@ -75,8 +75,10 @@ def _table(
     paper = None
     if config.scale == "paper" and entry.get("paper"):
         paper = pd.read_csv(Path(config.paper) / entry.paper)
-    print_table(console, table, entry.title, paper)
-    return write_table(table, entry.title, stem, Path(config.root), paper)
+    try:  # first the files: what is printed may be cut off
+        return write_table(table, entry.title, stem, Path(config.root), paper)
+    finally:
+        print_table(console, table, entry.title, paper)
 
 
 def _figure(
