@@ -110,6 +110,7 @@ def _band(panel: Axes, method: str, x: Sequence[int], scores: Sequence[NDArray[A
 def show(console: Console, runs: Sequence[Run], folder: Path) -> None:
     """The table, the figure, and a sentence for each finding."""
     table = pass_at_k_table(runs, KS, SPLIT, ESTIMATOR)
+    paths = save(draw(runs, table), folder / "demo")
     print_compact(console, table, "Mazes that were not trained on")
     for sentence in findings(table):
         console.print(f"• {sentence}", highlight=False)
@@ -119,7 +120,6 @@ def show(console: Console, runs: Sequence[Run], folder: Path) -> None:
         "steps; the first epoch is uniform.",
         highlight=False, style="dim",
     )  # fmt: skip
-    paths = save(draw(runs, table), folder / "demo")
     console.print(f"Figure: {paths[0]}", highlight=False)
 
 

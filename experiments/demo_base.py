@@ -28,7 +28,7 @@ def main() -> None:
         "sha256": hashlib.sha256(weights).hexdigest(),
         "bytes": len(weights),
         "commands": [TRAIN, "python experiments/demo_base.py"],
-        "run": json.loads(RUN.provenance.read_bytes()),
+        "run": json.loads(RUN.provenance.read_text(encoding="utf-8")),
     }
     atomic_write(BASE, weights)
     atomic_write(PROVENANCE, json.dumps(made, indent=2) + "\n")

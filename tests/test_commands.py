@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import struct
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 from training.tiny import ROOT, TINY, compose, record, tiny
 from training.tiny_images import TINY_IMAGES, run_images
 from waterline.rollouts import EngineError, Finish, Kind
-from waterline.runs import BadInput, State, read_metrics
+from waterline.runs import BadInput, RunFolder, State, read_metrics
 from waterline.runs.metrics import METRICS
 from waterline.training.evaluate_run import evaluate_run
 from waterline.training.run import train, train_base
@@ -175,6 +176,29 @@ def test_evaluation_refuses_in_one_sentence(command, run):
         ((there, "n=4", "ks=[8]"), "Pass@8 needs more than n=4"),
     ]:
         assert re.search(said, one_sentence(command("evaluate", *arguments)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("last.pt", b"PK", "last.pt is cut short.*starts afresh"),
+        ("last.pt", None, "last.pt is no state of this run.*starts afresh"),
+        ("final.pt", b"", "final.pt is empty: restore it, choose another checkpoint"),
+    ],
+)
+def test_a_damaged_checkpoint_of_a_run_is_a_sentence(command, run, tmp_path, name, content, said):
+    experiment = run.root.parents[2]
+    shutil.copytree(experiment, tmp_path / experiment.name)
+    copy = RunFolder(tmp_path / run.root.relative_to(experiment.parent))
+    file = copy.checkpoints / name
+    file.write_bytes((copy.checkpoints / "final.pt").read_bytes() if content is None else content)
+    if name == "last.pt":
+        copy.set_state(State.preempted)
+        steps = ("training.steps=4", "training.log_every=1")
+        result = command("train", *RUN, *steps, f"paths.results={tmp_path}")
+    else:
+        result = command("evaluate", f"run={copy.root}", "n=2")
+    assert re.search(said, one_sentence(result))
 
 
 def test_reproduction_and_report_refuse_in_one_sentence(command, tmp_path):

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from waterline.evaluation import CountsStore
+from waterline.runs import BadInput
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def write(store, step, prompts, n, c, split="dev"):
 def test_a_store_without_a_file_is_empty(store):
     assert list(store.read().columns) == ["step", "split", "prompt", "n", "c"]
     assert len(store.at(0, "dev")) == 0
-    assert store.missing(0, "dev", [3, 1], n=4) == [3, 1]
+    assert store.held(0, "dev") == {}
     store.truncate_after(0)
     assert not store.path.exists()
 
@@ -33,16 +34,14 @@ def test_rows_stand_once_and_are_ordered(store):
     assert {str(t) for t in store.read()[["step", "prompt", "n", "c"]].dtypes} == {"int64"}
 
 
-def test_what_is_missing_has_fewer_responses(store):
-    write(store, 5, [1, 2], 4, [0, 0])
-    assert store.missing(5, "dev", [3, 2, 1], n=2) == [3], "more responses are kept"
-    assert store.missing(5, "dev", [3, 2, 1], n=4) == [3]
-    assert store.missing(5, "dev", [3, 2, 1], n=8) == [3, 2, 1]
-    assert store.missing(6, "dev", [1], n=4) == [1]
-    assert store.missing(5, "test", [1], n=4) == [1]
+def test_what_is_held_of_one_checkpoint_on_one_split(store):
+    write(store, 5, [1, -2], 4, [0, 3])
+    write(store, 5, [2**62], 8, [8])
+    assert store.held(5, "dev") == {1: (4, 0), -2: (4, 3), 2**62: (8, 8)}
+    assert store.held(6, "dev") == store.held(5, "test") == {}
 
 
-def test_later_checkpoints_can_be_dropped(store):
+def test_later_checkpoints_are_set_aside(store):
     for step in (0, 25, 50):
         write(store, step, [1], 4, [step // 25])
     store.truncate_after(25)
@@ -50,6 +49,32 @@ def test_later_checkpoints_can_be_dropped(store):
     before = store.path.stat().st_mtime_ns
     store.truncate_after(25)
     assert store.path.stat().st_mtime_ns == before
+    store.truncate_after(0)
+    assert store.read()["step"].tolist() == [0]
+    aside = [pd.read_parquet(store.path.with_suffix(f".{i}.parquet")) for i in (1, 2)]
+    assert [rows["step"].tolist() for rows in aside] == [[50], [25]]
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 100, -1])
+def test_a_file_that_was_cut_is_a_sentence(store, length):
+    write(store, 0, [1], 4, [2])
+    store.path.write_bytes(store.path.read_bytes()[:length])
+    with pytest.raises(BadInput, match=r"counts\.parquet cannot be read.*move it away"):
+        store.read()
+
+
+def test_a_note_on_sampling_binds_once_there_are_counts(store):
+    store.use_sampling("dev", {"temperature": 2.0}, grows=True)
+    store.use_sampling("dev", {"temperature": 1.0}, grows=True)
+    write(store, 0, [1], 4, [2])
+    store.use_sampling("dev", {"temperature": 1.0}, grows=False)
+    with pytest.raises(BadInput, match=r"move .* away"):
+        store.use_sampling("dev", {"temperature": 2.0}, grows=False)
+    store.use_sampling("test", {"temperature": 2.0}, grows=True)
+    note = store.path.with_name("counts-sampling.json")
+    note.write_text("{", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"counts-sampling\.json cannot be read"):
+        store.use_sampling("dev", {"temperature": 1.0}, grows=False)
 
 
 def test_any_parquet_reader_sees_plain_columns(store):

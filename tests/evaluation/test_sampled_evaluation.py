@@ -109,6 +109,42 @@ def test_a_stopped_evaluation_goes_on_where_it_was(engine, task, tmp_path):
     assert finished.calls == finished.synced == []
 
 
+def evaluated(engine, task, folder, n, **settings):
+    evaluation = SampledEvaluation(n=n, **settings)
+    recording = Recording(engine)
+    evaluation.measure(subject_of(recording, task), "dev", 3, folder)
+    return recording, evaluation.store(folder).at(3, "dev")
+
+
+@pytest.mark.parametrize("order", [(6, 2, 6, 9), (1, 9), (2, 3, 4, 9), (9, 1), (9, 9)])
+def test_responses_are_kept_and_only_those_that_are_missing_are_drawn(
+    engine, task, tmp_path, order
+):
+    _, whole = evaluated(engine, task, tmp_path / "whole", 9)
+    most = 0
+    for n in order:
+        recording, rows = evaluated(engine, task, tmp_path / "c", n)
+        asked = [counts for _, counts, _ in recording.calls]
+        assert asked == ([[n - most] * 4] if n > most else [])
+        most = max(most, n)
+        assert rows["n"].tolist() == [most] * 4
+    pd.testing.assert_frame_equal(rows, whole)
+
+
+def test_a_larger_evaluation_that_is_stopped_keeps_what_there_was(engine, task, tmp_path):
+    _, whole = evaluated(engine, task, tmp_path / "whole", 9)
+    _, before = evaluated(engine, task, tmp_path / "c", 4)
+    evaluation = SampledEvaluation(n=9, max_rows=9)
+    with pytest.raises(KeyboardInterrupt):
+        evaluation.measure(subject_of(Recording(engine, 1), task), "dev", 3, tmp_path / "c")
+    rows = evaluation.store(tmp_path / "c").at(3, "dev")
+    assert rows["n"].tolist() == [9, 4, 4, 4] or sorted(rows["n"]) == [4, 4, 4, 9]
+    kept = rows["n"] == 4
+    pd.testing.assert_frame_equal(rows[kept], before[kept])
+    _, rows = evaluated(engine, task, tmp_path / "c", 9)
+    pd.testing.assert_frame_equal(rows, whole)
+
+
 def test_the_engine_gets_the_weights_before_the_first_response(engine, task, tmp_path):
     recording = Recording(engine)
     subject = subject_of(recording, task, version=17)

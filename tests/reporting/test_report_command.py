@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -255,3 +256,42 @@ def test_the_command_makes_of_all_what_it_can(tmp_path):
     assert "• No figure gradients: No finished cross-entropy run" in done.stdout
     assert (tmp_path / "imagenet-laptop" / "figure2.pdf").exists()
     assert (tmp_path / "maze-laptop" / "figure1.pdf").exists()
+
+
+def test_what_is_there_already_is_not_written_again(runs, make_run, tmp_path, monkeypatch):
+    runs()
+    asked = ("table=4",), ("figure=16",)
+    written = [path for arguments in asked for path in ask(tmp_path, *arguments)[0]]
+    before = [path.stat().st_mtime_ns for path in written]
+
+    def read_only(path, content):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    for module in ("render", "figures.style"):
+        module = sys.modules[f"waterline.reporting.{module}"]  # not the function 'style'
+        monkeypatch.setattr(module, "atomic_write", read_only)
+    for arguments in asked:
+        ask(tmp_path, *arguments)
+    assert [path.stat().st_mtime_ns for path in written] == before
+    written[1].write_text("cut sho", encoding="utf-8")
+    with pytest.raises(OSError, match=r"Read-only.*table4\.md"):
+        ask(tmp_path, "table=4")
+    monkeypatch.undo()
+    written = ask(tmp_path, "table=4")[0]
+    assert set(pd.read_csv(written[1]).table) == {4}
+    make_run("grpo", normalisation="token-mean", settings="n0-16_token-mean")
+    assert "grpo" in ask(tmp_path, "table=4")[0][2].read_text(), "made of other runs"
+
+
+def test_a_table_is_written_before_it_is_printed(runs, tmp_path):
+    class Deaf(StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    runs()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = compose("report", ["table=4", f"root={tmp_path / 'results'}"])
+    console = Console(file=Deaf())
+    with pytest.raises((BrokenPipeError, SystemExit)):
+        report(config, console)
+    assert (tmp_path / "results/maze-laptop/table4.provenance.json").exists()

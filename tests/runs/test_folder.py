@@ -1,3 +1,4 @@
+import errno
 import json
 import logging
 import multiprocessing
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from waterline.runs import BadInput, FolderLock, RunFolder, State
+from waterline.runs import BadInput, FolderBusy, FolderLock, RunFolder, State
 
 
 def test_the_path_of_a_run(tmp_path):
@@ -146,3 +147,30 @@ def test_a_forked_worker_does_not_give_the_lock_away(tmp_path):
     worker.join()
     with pytest.raises(BadInput):
         FolderLock(tmp_path).acquire()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
+@pytest.mark.parametrize("locked_before", [True, False])
+def test_a_folder_that_cannot_be_written_can_be_entered(
+    tmp_path, monkeypatch, number, locked_before
+):
+    folder = RunFolder(tmp_path / "run")
+    folder.root.mkdir()
+    if locked_before:
+        with folder:
+            pass
+    real = os.open
+
+    def read_only(path, flags, *rest, **more):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(number, os.strerror(number), str(path))
+        return real(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", read_only)
+    with folder:
+        if locked_before:
+            with pytest.raises(FolderBusy):
+                RunFolder(folder.root).__enter__()
+    monkeypatch.undo()
+    with RunFolder(folder.root):
+        pass

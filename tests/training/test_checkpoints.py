@@ -1,7 +1,10 @@
 """Checkpoints are streamed to the disk: the old file or the new one, whenever a writer dies."""
 
+import errno
+import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,7 +15,7 @@ import torch
 
 from training.tiny import ROOT
 from waterline.runs import BadInput, remove_partial_files
-from waterline.training.checkpoints import Checkpoints, load_checkpoint
+from waterline.training.checkpoints import Checkpoints, load_checkpoint, load_weights
 
 OLD = {"done": 3, "policy": {"w": torch.arange(5.0)}}
 BIG = 4_000_000  # elements, many times what a file buffers; 16 MB a tensor
@@ -123,14 +126,99 @@ def test_a_run_without_a_checkpoint_has_nothing_to_resume_from(tmp_path):
     assert Checkpoints(tmp_path).kept() == []
 
 
-def test_files_that_are_no_checkpoints_are_sentences(tmp_path):
-    (tmp_path / "half.pt").write_bytes(b"PK\x03\x04 and no more")
-    torch.save([1, 2], tmp_path / "list.pt")
+WHOLE = {"done": 3, "policy": {"weight": torch.ones(2, 2), "bias": torch.ones(2)}}
+
+
+def stored(state, **options):
+    sink = io.BytesIO()
+    torch.save(state, sink, **options)
+    return sink.getvalue()
+
+
+class Runs:
+    """Unpickled without care, it would run a command."""
+
+    def __reduce__(self):
+        return os.system, ("touch was-run",)
+
+
+FOREIGN = {
+    "text": (b"hello, this is text\n", "cut short, or no checkpoint"),
+    "yaml": (b"a: 1\n", "cut short, or no checkpoint"),
+    "letters": ("Größe".encode(), "cut short, or no checkpoint"),
+    "page": (b"<html>not found</html>", "cut short, or no checkpoint"),
+    "pointer": (b"version https://git-lfs.github.com/spec/v1\n", "cut short, or no checkpoint"),
+    "zeros": (bytes(5000), "cut short, or no checkpoint"),
+    "empty": (b"", "is empty"),
+    "pickle": (pickle.dumps(Path("x")), "cut short, or no checkpoint"),
+    "object": (stored(torch.nn.Linear(2, 2)), "cut short, or no checkpoint"),
+    "command": (stored({"done": 0, "policy": Runs()}), "cut short, or no checkpoint"),
+    "list": (stored([1, 2]), "holds no policy"),
+    "state": (stored(WHOLE["policy"]), "holds no policy"),
+    "lightning": (stored({"state_dict": WHOLE["policy"], "epoch": 1}), "holds no policy"),
+    "nothing": (stored({"policy": None}), "holds no policy"),
+    "numbered": (stored({"policy": {1: torch.ones(1)}}), "weights without names"),
+    "size": (stored({"policy": {"weight": torch.ones(3, 2), "bias": torch.ones(3)}}), "not fit"),
+    "keys": (stored({"policy": {"w": torch.ones(2, 2)}}), "not fit"),
+    "numbers": (stored({"policy": {"weight": 1, "bias": 2}}), "not fit"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_no_checkpoint_of_this_network_is_a_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    content, said = FOREIGN[name]
+    file = tmp_path / "base.pt"
+    file.write_bytes(content)
+    with pytest.raises(BadInput, match=rf"base\.pt.*{said}.*base\.path=") as caught:
+        load_weights(torch.nn.Linear(2, 2), file)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "was-run").exists()
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_checkpoint_cut_at_any_length_is_a_sentence(tmp_path, new):
+    whole = stored(WHOLE, _use_new_zipfile_serialization=new)
+    file = tmp_path / "base.pt"
+    lengths = {*range(0, len(whole), 1 + len(whole) // 60), *range(len(whole) - 25, len(whole))}
+    # The older format needs not all of its end.
+    for length in lengths if new else [n for n in lengths if n < len(whole) // 2]:
+        file.write_bytes(whole[:length])
+        with pytest.raises(BadInput, match=r"base\.pt.*base\.path="):
+            load_checkpoint(file)
+    file.write_bytes(whole)
+    assert same(load_checkpoint(file), WHOLE)
+
+
+def test_paths_that_are_no_files_are_sentences(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
     for name, said in [
-        ("none.pt", "is missing"),
-        ("half.pt", "no readable checkpoint"),
-        ("list.pt", "holds no policy"),
-    ]:
-        with pytest.raises(BadInput, match=said) as caught:
+        ("none.pt", "is missing"), (".", "Is a directory"), ("loop", "symbolic links"),
+        ("x" * 300, "too long"), ("none/base.pt", "is missing"),
+    ]:  # fmt: skip
+        with pytest.raises(BadInput, match=said):
             load_checkpoint(tmp_path / name)
-        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", stored([])])
+def test_a_run_says_what_to_do_about_its_own_state(checkpoints, content):
+    checkpoints.last.write_bytes(content)
+    with pytest.raises(BadInput, match=r"last\.pt.*move it away.*starts afresh"):
+        checkpoints.resume_state()
+
+
+def test_a_disk_that_fills_up_is_an_error_of_the_file(checkpoints, monkeypatch):
+    """Torch's writer reports some of them as errors of its own."""
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            if self.tell() + len(data) > 2000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(data)
+
+    monkeypatch.setattr(
+        "waterline.training.checkpoints.atomic_write", lambda path, write: write(Full())
+    )
+    for size in range(1, 600, 60):
+        with pytest.raises(OSError, match="No space left"):
+            checkpoints.save(checkpoints.last, {"a": torch.ones(size), "b": torch.ones(600)})

@@ -12,7 +12,7 @@ import numpy as np
 from waterline.evaluation.pass_at_k import pass_at_k
 from waterline.evaluation.stores import CountsStore
 from waterline.evaluation.subject import Progress, Subject, require_split, unseen
-from waterline.rollouts import Finish, Rollouts, SamplingParams
+from waterline.rollouts import Finish, Kind, Rollouts, SamplingParams
 from waterline.rollouts.table import Ints
 from waterline.runs import stream_key
 from waterline.runs.settings import Positive, Share, Whole, WholeOrZero, check_fields
@@ -61,17 +61,19 @@ class SampledEvaluation:
     ) -> None:  # fmt: skip
         """See :class:`Evaluation`. Prompts are sampled in chunks of about ``max_rows`` responses.
 
-        What the store holds already is not sampled again, so that a restarted evaluation goes on
-        where it was, with the same samples.
+        What the store holds already is kept, and not sampled again: a restarted evaluation goes on
+        where it was, with the same samples; one with a larger n adds to them, and one with a
+        smaller n leaves them as they are.
         """
         require_split(subject.task, split)
         store, ranks = self.store(folder), subject.ranks
         by_id = {prompt.id: prompt for prompt in subject.task.splits[split]}
         sampling = {name: asdict(self)[name] for name in ("temperature", "top_p", "top_k")}
-        if ranks.rank == 0:
-            store.use_sampling(split, sampling | {"seed": subject.seed})
         # As rank 0 sees it, since a file system may show the others an older file.
-        missing: list[int] = ranks.gather(store.missing(step, split, list(by_id), self.n))[0]
+        held: dict[int, tuple[int, int]] = ranks.gather(store.held(step, split))[0]
+        missing = [i for i in by_id if held.get(i, (0, 0))[0] < self.n]
+        if ranks.rank == 0:
+            store.use_sampling(split, sampling | {"seed": subject.seed}, grows=bool(missing))
         key = stream_key(subject.seed, f"evaluation/{split}", 0)
         params = self._params(key, subject.task.max_response, subject.task.stop_tokens)
         if missing and ranks.rank == 0:
@@ -81,7 +83,8 @@ class SampledEvaluation:
         per_chunk = max(1, self.max_rows // self.n)
         for first in range(0, len(missing), per_chunk):
             ids = missing[first : first + per_chunk]
-            correct = _correct(subject, [by_id[i] for i in ids], self.n, params)
+            drawn, right = np.array([held.get(i, (0, 0)) for i in ids], dtype=np.int64).T
+            correct = right + _correct(subject, [by_id[i] for i in ids], drawn, self.n, params)
             if ranks.rank == 0:
                 n = np.full(len(ids), self.n, dtype=np.int64)
                 store.write(step, split, np.array(ids, dtype=np.int64), n, correct)
@@ -95,14 +98,23 @@ class SampledEvaluation:
         return {f"eval/pass@{k}": float(pass_at_k(n, c, k).mean()) for k in ks}
 
 
-def _correct(subject: Subject, prompts: Sequence[Prompt], n: int, params: SamplingParams) -> Ints:
-    roots = Rollouts.from_prompts([p.id for p in prompts], [p.tokens for p in prompts])
-    counts = np.full(len(prompts), n, dtype=np.int64)
-    rollouts = subject.engine.extend(roots, np.arange(len(prompts)), counts, params)
+def _correct(
+    subject: Subject, prompts: Sequence[Prompt], drawn: Ints, n: int, params: SamplingParams
+) -> Ints:
+    """How many of each prompt's responses ``drawn`` to ``n`` are correct."""
+    roots = np.arange(len(prompts))
+    before = Rollouts.from_prompts([p.id for p in prompts], [p.tokens for p in prompts])
+    # Those that were drawn before have their numbers, and so their seeds; their text is gone.
+    before = before.grown(
+        np.repeat(roots, drawn), [np.zeros(0, dtype=np.int64)] * int(drawn.sum()), Kind.MODEL,
+        sample=np.concatenate([np.arange(d) for d in drawn]),
+    )  # fmt: skip
+    rollouts = subject.engine.extend(before, roots, n - drawn, params)
     leaves = rollouts.leaves()
+    new = leaves.node >= len(before)
+    nodes, trees = leaves.node[new], leaves.tree[new]
     decode = subject.task.tokenizer.decode
-    texts = [decode(rollouts.response(int(node)).tolist()) for node in leaves.node]
-    answers = [prompts[int(root)].answer for root in leaves.tree]
-    complete = rollouts.finish[leaves.node] != Finish.LENGTH
-    success = subject.verifier(answers, texts, complete).success
-    return np.bincount(leaves.tree, weights=success, minlength=len(prompts)).astype(np.int64)
+    texts = [decode(rollouts.response(int(node)).tolist()) for node in nodes]
+    answers = [prompts[int(root)].answer for root in trees]
+    success = subject.verifier(answers, texts, rollouts.finish[nodes] != Finish.LENGTH).success
+    return np.bincount(trees, weights=success, minlength=len(prompts)).astype(np.int64)

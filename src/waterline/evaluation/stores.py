@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow.lib import ArrowException
 
 from waterline.runs import BadInput, atomic_write
 
@@ -43,11 +45,9 @@ class StepTable:
         if not self.path.exists():
             return pd.DataFrame({name: pd.Series(dtype=t) for name, t in self.types.items()})
         try:
-            return pd.read_parquet(self.path)
-        except (pa.ArrowException, ValueError) as error:
-            raise BadInput(
-                f"{self.path} is no whole table: move it away, and evaluate the run again."
-            ) from error
+            return pd.read_parquet(self.path)[list(self.types)]
+        except (ArrowException, KeyError, ValueError) as error:
+            raise _damaged(self.path) from error
 
     def at(self, step: int, split: str) -> pd.DataFrame:
         """Rows of one checkpoint on one split, in order of prompts."""
@@ -62,21 +62,28 @@ class StepTable:
             pass
 
     def truncate_after(self, step: int) -> None:
-        """Drops rows of checkpoints beyond ``step``, which a resumed run will make again."""
+        """Moves rows of checkpoints beyond ``step``, which a resumed run makes again, elsewhere.
+
+        They go to ``<name>.<attempt>.parquet``, attempts counting from 1: they may be of another
+        split, or have more responses, than the run itself will make.
+        """
         rows = self.read()
-        if (rows["step"] > step).any():
-            self._save(rows[rows["step"] <= step])
+        later = rows["step"] > step
+        if later.any():
+            names = (self.path.with_suffix(f".{i}{self.path.suffix}") for i in count(1))
+            self._save(rows[later], next(name for name in names if not name.exists()))
+            self._save(rows[~later], self.path)
 
     def _add(self, step: int, split: str, prompt: Ints, **values: NDArray[Any]) -> None:
         new = pd.DataFrame({"step": step, "split": split, "prompt": prompt, **values})
         rows = pd.concat([self.read(), new.astype(self.types)], ignore_index=True)
         rows = rows.drop_duplicates(list(_KEY), keep="last")
-        self._save(rows.sort_values(["split", "step", "prompt"], ignore_index=True))
+        self._save(rows.sort_values(["split", "step", "prompt"], ignore_index=True), self.path)
 
-    def _save(self, rows: pd.DataFrame) -> None:
+    def _save(self, rows: pd.DataFrame, path: Path) -> None:
         sink = io.BytesIO()
         pq.write_table(pa.Table.from_pandas(rows.astype(self.types), preserve_index=False), sink)
-        atomic_write(self.path, sink.getvalue())
+        atomic_write(path, sink.getvalue())
 
 
 class CountsStore(StepTable):
@@ -84,32 +91,50 @@ class CountsStore(StepTable):
 
     values: ClassVar[dict[str, str]] = {"n": "int64", "c": "int64"}
 
-    def missing(self, step: int, split: str, prompts: list[int], n: int) -> list[int]:
-        """The prompts with fewer than ``n`` responses, in the order given; more are kept."""
+    def held(self, step: int, split: str) -> dict[int, tuple[int, int]]:
+        """N and c of every prompt that has some."""
         rows = self.at(step, split)
-        done = set(rows.loc[rows["n"] >= n, "prompt"].tolist())
-        return [p for p in prompts if p not in done]
+        return {int(p): (int(n), int(c)) for p, n, c in rows[["prompt", "n", "c"]].to_numpy()}
 
-    def use_sampling(self, split: str, sampling: dict[str, Any]) -> None:
+    def use_sampling(self, split: str, sampling: dict[str, Any], grows: bool) -> None:
         """Notes how ``split`` is sampled: temperature, top_p, top_k and seed.
+
+        Args:
+            grows: whether counts follow; a folder that takes none is found before they are made.
 
         Raises:
             BadInput: The counts on this split were sampled differently.
         """
         file = self.path.with_name(f"{self.path.stem}-sampling.json")
-        noted = json.loads(file.read_bytes()) if file.exists() else {}
-        known = split in noted
-        if noted.setdefault(split, sampling) != sampling:
+        noted = _read_json(file) if file.exists() else {}
+        # A note without counts is left from an evaluation that was stopped before its first ones.
+        held = noted.get(split) if (self.read()["split"] == split).any() else None
+        if held not in (None, sampling):
             raise BadInput(
-                f"{self.path} holds counts on {split} sampled with {noted[split]}, asked for "
-                f"{sampling}: evaluate with the same settings, or move {self.path.parent} away."
+                f"{self.path} holds counts on {split} sampled with {held}, asked for {sampling}: "
+                f"evaluate with the same settings, or move {self.path.parent} away."
             )
-        if not known:
-            atomic_write(file, json.dumps(noted, indent=2) + "\n")
+        if grows:
+            atomic_write(file, json.dumps({**noted, split: sampling}, indent=2) + "\n")
 
     def write(self, step: int, split: str, prompt: Ints, n: Ints, c: Ints) -> None:
         """Adds or replaces rows."""
         self._add(step, split, prompt, n=n, c=c)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _damaged(file) from error
+    return found
+
+
+def _damaged(file: Path) -> BadInput:
+    return BadInput(
+        f"{file} cannot be read, it may be cut short: restore it, or move it away and evaluate "
+        "again."
+    )
 
 
 class ProbabilityStore(StepTable):

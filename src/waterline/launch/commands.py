@@ -20,8 +20,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from waterline.launch.configuration import default_config, plain
-from waterline.launch.finish import finish
+from waterline.launch.configuration import STAGES, default_config, plain
+from waterline.launch.finish import check_final, finish
 from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 from waterline.runs.output import outlive_readers
@@ -49,6 +49,7 @@ def run_command(
     _quieten()
     outlive_readers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
+    logging.raiseExceptions = False  # a log that cannot be written costs no run, and no traceback
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
     if any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
         sys.argv += missing

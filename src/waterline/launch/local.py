@@ -110,4 +110,4 @@ def _interrupts() -> Iterator[list[int]]:
 
 def _last_line(log: Path) -> str:
     """The end of a job's output, from which its failure is understood."""
-    return (log.read_text(errors="replace").strip() or "no output").splitlines()[-1]
+    return (log.read_text("utf-8", errors="replace").strip() or "no output").splitlines()[-1]

@@ -76,11 +76,8 @@ def _table(
     paper = None
     if config.scale == "paper" and entry.get("paper"):
         paper = pd.read_csv(Path(config.paper) / entry.paper)
-    try:
+    try:  # first the files: what is printed may be cut off
         return write_table(table, entry.title, stem, Path(config.root), paper)
-    except OSError as error:  # what is shown needs no permission
-        print_notes(console, [f"Not written: {error.filename}: {error.strerror}."])
-        return []
     finally:
         print_table(console, table, entry.title, paper)
 

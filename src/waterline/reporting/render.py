@@ -240,21 +240,30 @@ def write_table(
 ) -> list[Path]:
     """Write ``stem.md``, ``.csv`` and ``.provenance.json`` and return their paths.
 
-    ``root`` is the folder from which the provenance names the runs.
+    ``root`` is the folder from which the provenance names the runs. A table that is there already,
+    of the same runs, is left as it is.
     """
     written = [stem.with_suffix(s) for s in (".md", ".csv", ".provenance.json")]
-    atomic_write(written[0], markdown(table, title, paper))
     tidy = table.tidy()
     tidy.insert(0, "experiment", stem.parent.name)
     tidy.insert(0, "table", stem.name.removeprefix("table"))
-    atomic_write(written[1], tidy.to_csv(index=False, float_format="%.6g"))
     runs = {run.path: run for run in table.runs}
-    made = {
-        "report": provenance(),
-        "runs": {p.relative_to(root).as_posix(): _made(run) for p, run in sorted(runs.items())},
-    }
-    atomic_write(written[2], json.dumps(made, indent=2) + "\n")
+    made = {p.relative_to(root).as_posix(): _made(run) for p, run in sorted(runs.items())}
+    texts = [markdown(table, title, paper), tidy.to_csv(index=False, float_format="%.6g")]
+    if not _holds(written, texts, made):
+        record = {"report": provenance(), "runs": made}
+        for path, text in zip(written, [*texts, json.dumps(record, indent=2) + "\n"], strict=True):
+            atomic_write(path, text)
     return written
+
+
+def _holds(written: Sequence[Path], texts: Sequence[str], made: dict[str, Any]) -> bool:
+    """Whether the files are there with these texts, made of these runs."""
+    try:
+        held = [path.read_text(encoding="utf-8") for path in written]
+        return held[:-1] == texts and json.loads(held[-1])["runs"] == made
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _made(run: Run) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Files that are either the old ones or the new ones, whenever the process is killed."""
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable
@@ -24,6 +25,14 @@ def atomic_write(
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(target, content)
+    except OSError as error:
+        error.filename, error.filename2 = str(target), None  # not that of the temporary file
+        raise
+
+
+def _write(target: Path, content: bytes | str | Callable[[BinaryIO], object]) -> None:
     # In the same folder, since a rename is atomic only within one file system.
     partial = target.parent / f".{target.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}"
     try:
@@ -50,9 +59,11 @@ def remove_partial_files(folder: str | os.PathLike[str]) -> int:
     """Remove what killed writers left anywhere below ``folder``; only its owner may call this.
 
     Returns:
-        The number of files removed.
+        The number of files removed; what cannot be removed is harmless.
     """
-    leftovers = list(Path(folder).rglob(f".*{PARTIAL_SUFFIX}"))
-    for leftover in leftovers:
-        leftover.unlink(missing_ok=True)
-    return len(leftovers)
+    removed = 0
+    for leftover in list(Path(folder).rglob(f".*{PARTIAL_SUFFIX}")):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+            removed += 1
+    return removed

@@ -4,6 +4,9 @@ import difflib
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
+
+from waterline.runs.terminal import file_fault, steady_streams
 
 
 class BadInput(ValueError):
@@ -43,20 +46,23 @@ def as_bad_input() -> Iterator[None]:
 def sentence_errors() -> Iterator[None]:
     """Print an error that explains itself as one line on stderr, without a traceback.
 
-    :class:`BadInput` exits with status 2, :class:`RunFailed` with status 1, and so does a file that
-    the system refuses: a full disk, a folder without permission, a file where a folder should be.
+    :class:`BadInput` exits with status 2, :class:`RunFailed` with status 1; so do errors of files,
+    see :func:`file_fault`.
 
     A context manager rather than a decorator, since Hydra finds the configuration next to the
     file in which its task function is defined, and a wrapper would be defined here.
     """
+    steady_streams()
     try:
         yield
     except (BadInput, RunFailed) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        raise SystemExit(2 if isinstance(error, BadInput) else 1) from None
+        _end(str(error), 2 if isinstance(error, BadInput) else 1)
     except OSError as error:
-        if error.filename is None:  # no file of the user's: a fault that needs its traceback
+        if (fault := file_fault(error)) is None:
             raise
-        said = f"error: {error.filename}: {(error.strerror or str(error)).lower()}"
-        print(f"{said}; make room or give permission, or choose another folder.", file=sys.stderr)
-        raise SystemExit(1) from None
+        _end(*fault)
+
+
+def _end(sentence: str, status: int) -> NoReturn:
+    print(f"error: {sentence}", file=sys.stderr, flush=True)
+    raise SystemExit(status) from None

@@ -95,7 +95,7 @@ class RunFolder:
         """
         self.check_identity(identity)
         if self.provenance.exists():
-            record = json.loads(self.provenance.read_bytes())
+            record = json.loads(self.provenance.read_text(encoding="utf-8"))
             record["restarts"].append(provenance())
         else:
             record = {"identity": identity, **provenance(), "restarts": []}
@@ -108,7 +108,7 @@ class RunFolder:
         """Raise BadInput when the folder holds a run of other settings."""
         if not self.provenance.exists():
             return
-        held = json.loads(self.provenance.read_bytes())["identity"]
+        held = json.loads(self.provenance.read_text(encoding="utf-8"))["identity"]
         if held != identity:
             raise BadInput(
                 f"{self.root} holds a run of other settings ({held}, asked for {identity}): see "
@@ -130,7 +130,7 @@ class RunFolder:
         """What ``status.json`` says; None when the run was never started."""
         if not self.status.exists():
             return None
-        return State(json.loads(self.status.read_bytes())["state"])
+        return State(json.loads(self.status.read_text(encoding="utf-8"))["state"])
 
     def open_metrics(self) -> MetricsLog:
         """The run's metrics, open for appending."""
@@ -156,5 +156,5 @@ class RunFolder:
         # Imported here, since the folder of a run is also read where no YAML is installed.
         import yaml
 
-        config: dict[str, Any] = yaml.safe_load(self.config.read_bytes())
+        config: dict[str, Any] = yaml.safe_load(self.config.read_text(encoding="utf-8"))
         return config

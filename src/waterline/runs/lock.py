@@ -1,5 +1,6 @@
 """A lock on a folder that the kernel releases when its owner dies, however it dies."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -27,6 +28,8 @@ class FolderLock:
     def acquire(self) -> None:
         """Take the lock without waiting.
 
+        A folder in which nothing can be written needs none: it is read, and a write fails.
+
         Raises:
             FolderBusy: Another process, or another lock of this one, holds it.
         """
@@ -36,9 +39,12 @@ class FolderLock:
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-                return  # nobody writes here: reading goes on, and a write says why it cannot
-            raise
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY)  # it may be another user's
+            except OSError:
+                return
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -48,8 +54,9 @@ class FolderLock:
                 f"Process {owner} is already writing in {self.path.parent}: wait until it ends, "
                 "stop it, or choose another seed or setting."
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # the disk is full: the lock holds without a name
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
         # A forked data-loader worker would inherit the lock, and keep it when its parent is killed.
         itself = weakref.ref(self)

@@ -29,7 +29,7 @@ class MetricsLog:
         self._drop_half_written_line()
         rows = read_metrics(self.path)
         self.last_step: int | None = rows[-1]["step"] if rows else None
-        self._file = open(self.path, "ab")  # noqa: SIM115
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one row.
@@ -46,8 +46,13 @@ class MetricsLog:
                 "appended: log each step once, and call truncate_after on resume."
             )
         # One write call a row: what a kill cuts off is the end of the last line and no more.
-        self._file.write(_encode(row))
-        self._file.flush()
+        rest = _encode(row)
+        try:
+            while rest:  # a disk that is all but full takes a part
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
         self.last_step = step
 
     def truncate_after(self, step: int) -> int:
@@ -71,7 +76,7 @@ class MetricsLog:
             atomic_write(aside, moved)
             self._file.close()
             atomic_write(self.path, b"".join(_encode(row) for row in kept))
-            self._file = open(self.path, "ab")  # noqa: SIM115
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
         self.last_step = kept[-1]["step"] if kept else None
         return len(rows) - len(kept)
 

@@ -90,7 +90,7 @@ def _hardware() -> dict[str, Any]:
 
 def _cpu_model() -> str:
     with contextlib.suppress(OSError):  # there is no such file outside of Linux
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()

@@ -11,10 +11,11 @@ import torch
 
 from waterline.advantages import PerResponse, TokenAdvantage
 from waterline.evaluation import Evaluation, require_split
-from waterline.runs import BadInput, as_bad_input, build
-from waterline.runs.settings import check_settings
-from waterline.training.checkpoints import load_weights
-from waterline.training.checks import check_fit, check_pieces
+from waterline.runs import BadInput, as_bad_input, build, refuse_unread
+from waterline.runs.checks import require_whole
+from waterline.runs.targets import locate
+from waterline.training.checkpoints import EVALUATE, load_weights
+from waterline.training.checks import check_group_size, check_numbers
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.settings import SECTIONS
 from waterline.training.stage import Stage
@@ -47,13 +48,13 @@ def build_task(config: Config) -> Any:
 
 
 def build_policy(config: Config, weights: str | Path | None = None) -> Any:
-    """The policy's network, with the weights of a checkpoint when one is named."""
+    """The policy's network, with the weights of a run's checkpoint when one is named."""
     with as_bad_input():
         piece = build(config["policy"])
         # A function comes as a call that is still to be made; an instance of a class as it is.
         policy = piece() if isinstance(piece, partial) else piece
     if weights is not None:
-        load_weights(policy, weights)
+        load_weights(policy, weights, EVALUATE)
     return policy
 
 

@@ -1,8 +1,9 @@
 """The checkpoints of a run folder."""
 
 import re
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import nn
@@ -46,50 +47,64 @@ class Checkpoints:
 
     def save(self, path: Path, state: dict[str, Any]) -> None:
         # Streamed to the disk: a copy in memory would double what a large policy takes.
-        atomic_write(path, lambda file: torch.save(state, file))
+        def write(file: BinaryIO) -> None:
+            try:
+                torch.save(state, file)
+            except RuntimeError as error:  # a full disk is what torch's writer failed on
+                raise (at if isinstance(at := error.__context__, OSError) else error) from None
+
+        atomic_write(path, write)
 
     def resume_state(self) -> dict[str, Any] | None:
         """What ``last.pt`` holds, None when the run never reached a checkpoint."""
-        return load_checkpoint(self.last) if self.last.exists() else None
+        return load_checkpoint(self.last, RESUME) if self.last.exists() else None
 
 
-def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """A checkpoint's dict on the CPU.
+# What to do about a checkpoint that cannot be used, by what it was needed for.
+_BASE = (
+    "name another file with base.path=, or, if this experiment has trained it, move its run "
+    "folder away and train it again"
+)
+EVALUATE = "restore it, choose another checkpoint of the run, or train the run again"
+RESUME = "restore it, or move it away and give the same command again: the run starts afresh"
+
+
+def load_checkpoint(path: str | Path, advice: str = _BASE) -> dict[str, Any]:
+    """A checkpoint's dict on the CPU; ``advice`` ends the sentence of an error.
 
     Raises:
         BadInput: The file is missing, or is no checkpoint of this package.
     """
     file = Path(path)
-    if not file.is_file():
-        raise BadInput(
-            f"The checkpoint {file} is missing: train it first, or name another file with "
-            "base.path=."
-        )
     try:
-        state = torch.load(file, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the format of other programs' files
+            state = torch.load(file, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise BadInput(f"The checkpoint {file} is missing: {advice}.") from None
     except OSError as error:
-        raise BadInput(f"{file} cannot be read ({error.strerror}): name another file.") from error
-    except Exception as error:  # a file that was cut off or is another's fails in any way
-        raise BadInput(
-            f"{file} is no whole checkpoint of this package: name another file with base.path=, or "
-            "remove it and start its run again."
-        ) from error
+        raise BadInput(f"The checkpoint {file}: {error.strerror}: {advice}.") from error
+    except Exception as error:  # of any type: the unpickler runs on whatever bytes there are
+        what = "is cut short, or no checkpoint" if file.stat().st_size else "is empty"
+        raise BadInput(f"{file} {what}: {advice}.") from error
     if not isinstance(state, dict) or not isinstance(state.get("policy"), dict):
-        raise BadInput(f"{file} holds no policy: name a checkpoint that a run has written.")
+        raise BadInput(f"{file} holds no policy, as the checkpoints of runs do: {advice}.")
+    if not all(isinstance(name, str) for name in state["policy"]):
+        raise BadInput(f"The policy in {file} has weights without names: {advice}.")
     return state
 
 
-def load_weights(policy: nn.Module, path: str | Path) -> None:
+def load_weights(policy: nn.Module, path: str | Path, advice: str = _BASE) -> None:
     """Puts the weights of a checkpoint into a policy.
 
     Raises:
         BadInput: There is no such checkpoint, or it is one of another network.
     """
-    weights = load_checkpoint(path)["policy"]
+    weights = load_checkpoint(path, advice)["policy"]
     try:
         policy.load_state_dict(weights)
     except (RuntimeError, TypeError, AttributeError) as error:
         raise BadInput(
             f"The checkpoint {path} does not fit the network of this configuration: use the "
-            "policy.model settings that it was trained with."
+            f"policy.model settings that it was trained with, or {advice}."
         ) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from waterline.evaluation import Subject
 from waterline.rollouts import Ranks
-from waterline.runs import RunFolder, as_bad_input, build
+from waterline.runs import BadInput, RunFolder, as_bad_input, build
 from waterline.training.assemble import (
     build_evaluation,
     build_policy,
@@ -17,7 +17,7 @@ from waterline.training.assemble import (
     device_of,
     set_threads,
 )
-from waterline.training.checkpoints import Checkpoints, load_checkpoint
+from waterline.training.checkpoints import EVALUATE, Checkpoints, load_checkpoint
 
 if TYPE_CHECKING:
     from waterline.evaluation.stores import StepTable
@@ -53,7 +53,9 @@ def evaluate_run(
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
     policy = build_policy(config, path).to(device_of(config))
-    step = 0 if config["method"] == "base" else int(load_checkpoint(path).get("done", 0))
+    step = 0 if config["method"] == "base" else load_checkpoint(path, EVALUATE).get("done")
+    if not isinstance(step, int):
+        raise BadInput(f"{path} does not say of which step it is: {EVALUATE}.")
     subject = Subject(
         task=build_task(config), policy=policy, engine=build(config["engine"], policy=policy),
         verifier=build(config["rewards"]), ranks=Ranks(), seed=config["seed"], version=step,

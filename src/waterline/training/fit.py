@@ -10,6 +10,8 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.strategies import DDPStrategy
 
+from waterline.runs import BadInput
+from waterline.training.checkpoints import RESUME
 from waterline.training.keeper import RunKeeper
 from waterline.training.stage import Stage
 
@@ -48,9 +50,14 @@ class Resume(pl.Callback):
 
     def on_fit_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
         assert isinstance(stage, Stage)
-        state = self.keeper.checkpoints.resume_state()
+        checkpoints = self.keeper.checkpoints
+        state = checkpoints.resume_state()
         if state is not None:
-            stage.load_run_state(state)
+            try:
+                stage.load_run_state(state)
+            except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError,
+                    ValueError) as error:  # fmt: skip
+                raise BadInput(f"{checkpoints.last} is no state of this run: {RESUME}.") from error
 
 
 class RanksStrategy(DDPStrategy):

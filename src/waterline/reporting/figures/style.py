@@ -114,11 +114,13 @@ def legend(figure: Figure, note: str) -> None:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write ``stem.png`` and ``stem.pdf`` and return their paths."""
+    """Write ``stem.png`` and ``stem.pdf``, where they are others, and return their paths."""
     written = [stem.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with mpl.rc_context(RC):
         for path in written:
             content = io.BytesIO()
-            figure.savefig(content, format=path.suffix[1:])
-            atomic_write(path, content.getvalue())
+            when = {"CreationDate": None} if path.suffix == ".pdf" else None  # the same bytes again
+            figure.savefig(content, format=path.suffix[1:], metadata=when)
+            if not path.exists() or path.read_bytes() != content.getvalue():
+                atomic_write(path, content.getvalue())
     return written

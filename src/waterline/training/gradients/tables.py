@@ -30,7 +30,11 @@ class GradientTables:
     def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
         self.folder, self.asked = folder, asked
         self.note = folder / "settings.json"
-        noted = json.loads(self.note.read_bytes()) if self.note.exists() else asked | {"done": []}
+        noted = (
+            json.loads(self.note.read_text(encoding="utf-8"))
+            if self.note.exists()
+            else asked | {"done": []}
+        )
         self.done: list[int] = noted.pop("done")
         if noted != asked:
             raise BadInput(
