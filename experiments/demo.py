@@ -30,7 +30,6 @@ from waterline.reporting.pass_at_k import PassAtKTable
 from waterline.reporting.render import interval, signed, verdict
 from waterline.reporting.rows import Row, collect, difference
 from waterline.runs import sentence_errors
-from waterline.runs.output import outlive_readers
 
 HERE = Path(__file__).resolve().parent
 METHODS = ("grpo", "maxrl", "sera")
@@ -139,7 +138,6 @@ def main(overrides: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    outlive_readers()
     with sentence_errors():
         try:
             main(sys.argv[1:])

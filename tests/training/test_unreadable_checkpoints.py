@@ -53,8 +53,8 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
 
 
 def test_a_folder_or_nothing_is_no_checkpoint(tmp_path):
-    for file in (tmp_path, tmp_path / "missing.pt"):
-        with pytest.raises(BadInput, match="is missing"):
+    for file, said in ((tmp_path, "directory"), (tmp_path / "missing.pt", "is missing")):
+        with pytest.raises(BadInput, match=said):
             load_checkpoint(file)
 
 
@@ -64,7 +64,7 @@ def test_a_folder_or_nothing_is_no_checkpoint(tmp_path):
 )  # fmt: skip
 def test_weights_of_another_network_are_refused(tmp_path, weights):
     torch.save({"policy": weights}, tmp_path / "other.pt")
-    with pytest.raises(BadInput, match="does not fit the network"):
+    with pytest.raises(BadInput, match="does not fit the network|without names"):
         load_weights(torch.nn.Linear(3, 2), tmp_path / "other.pt")
 
 

@@ -76,8 +76,6 @@ class SampledEvaluation:
             store.use_sampling(split, sampling | {"seed": subject.seed}, grows=bool(missing))
         key = stream_key(subject.seed, f"evaluation/{split}", 0)
         params = self._params(key, subject.task.max_response, subject.task.stop_tokens)
-        if missing and ranks.rank == 0:
-            store.require_writable()
         if missing:
             subject.engine.sync(subject.named_weights(), subject.version)
         per_chunk = max(1, self.max_rows // self.n)

@@ -20,11 +20,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from waterline.launch.configuration import STAGES, default_config, plain
-from waterline.launch.finish import check_final, finish
+from waterline.launch.configuration import default_config, plain
+from waterline.launch.finish import finish
 from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
-from waterline.runs.output import outlive_readers
 
 log = logging.getLogger("waterline")
 # Of torchrun, Slurm, Open MPI, MPICH, LSF and Kubeflow, as Lightning's environments read them.
@@ -47,7 +46,6 @@ def run_command(
         example: a choice for each group that has no default and the command line must choose.
     """
     _quieten()
-    outlive_readers()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
     logging.raiseExceptions = False  # a log that cannot be written costs no run, and no traceback
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]

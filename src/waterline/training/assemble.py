@@ -11,11 +11,10 @@ import torch
 
 from waterline.advantages import PerResponse, TokenAdvantage
 from waterline.evaluation import Evaluation, require_split
-from waterline.runs import BadInput, as_bad_input, build, refuse_unread
-from waterline.runs.checks import require_whole
-from waterline.runs.targets import locate
+from waterline.runs import BadInput, as_bad_input, build
+from waterline.runs.settings import check_settings
 from waterline.training.checkpoints import EVALUATE, load_weights
-from waterline.training.checks import check_group_size, check_numbers
+from waterline.training.checks import check_fit, check_pieces
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.settings import SECTIONS
 from waterline.training.stage import Stage
