@@ -64,7 +64,7 @@ def test_a_folder_or_nothing_is_no_checkpoint(tmp_path):
 )  # fmt: skip
 def test_weights_of_another_network_are_refused(tmp_path, weights):
     torch.save({"policy": weights}, tmp_path / "other.pt")
-    with pytest.raises(BadInput, match="does not fit the network|without names"):
+    with pytest.raises(BadInput, match=r"does not fit the network|without names"):
         load_weights(torch.nn.Linear(3, 2), tmp_path / "other.pt")
 
 
