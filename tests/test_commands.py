@@ -166,16 +166,19 @@ def base_of(run):
 
 
 def test_evaluation_refuses_in_one_sentence(command, run):
-    there = f"run={run.root}"
+    there, before = f"run={run.root}", record(run.root)["counts"]
     for arguments, said in [
         ((), "run has no value"),
         (("run=/nowhere",), "/nowhere holds no run"),
         ((there, "checkpoint=7"), r"no checkpoint '7'.*\(0, 4\)"),
         ((there, "checkpoint=first"), "no checkpoint 'first'"),
         ((there, "split=dve"), "split 'dve'"),
-        ((there, "n=4", "ks=[8]"), "Pass@8 needs more than n=4"),
+        ((there, "n=4096", "ks=[8192]"), "Pass@8192 needs more than n=4096"),
+        ((there, "n=4096", "ks=[1,0]"), "ks=0: must be a whole number of at least 1"),
+        ((there, "n=4096", "ks=abc"), "ks=abc: must be a whole number"),
     ]:
         assert re.search(said, one_sentence(command("evaluate", *arguments)))
+    assert record(run.root)["counts"] == before, "nothing is evaluated before it is refused"
 
 
 @pytest.mark.parametrize(

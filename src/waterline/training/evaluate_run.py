@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from waterline.evaluation import Subject
 from waterline.rollouts import Ranks
 from waterline.runs import BadInput, RunFolder, as_bad_input, build
+from waterline.runs.checks import require_whole
 from waterline.training.assemble import (
     build_evaluation,
     build_policy,
@@ -31,6 +34,7 @@ def evaluate_run(
     checkpoint: str | int = "final",
     split: str = "dev",
     threads: int | None = None,
+    ks: Sequence[int] | None = None,
     **settings: Any,
 ) -> StepTable:
     """One checkpoint of the run in ``root``, into its folder ``eval``.
@@ -41,17 +45,23 @@ def evaluate_run(
 
     Args:
         checkpoint: 'final', or a step whose weights were kept.
+        ks: the K that are wanted, checked before anything is evaluated.
         settings: of the run's evaluation piece, such as ``n`` and ``temperature``; those that it
             does not have, such as ``n`` where the success probability is known, are not read.
 
     Raises:
-        BadInput: The folder holds no run, or the run no such checkpoint.
+        BadInput: The folder holds no run, the run no such checkpoint, or a K is above n.
     """
     folder = RunFolder(root)
     config = folder.read_config()
+    for k in ks or ():
+        require_whole("ks", k, 1)
     path = Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
+    most = getattr(evaluation, "n", math.inf)
+    if beyond := [k for k in ks or () if k > most]:
+        raise BadInput(f"Pass@{beyond[0]} needs more than n={most} responses: raise n or lower ks.")
     policy = build_policy(config, path).to(device_of(config))
     step = 0 if config["method"] == "base" else load_checkpoint(path, EVALUATE).get("done")
     if not isinstance(step, int):
