@@ -6,10 +6,12 @@ import hydra
 from omegaconf import DictConfig
 from rich.console import Console
 
+from waterline.evaluation import CountsStore
 from waterline.launch.commands import job, run_command
 from waterline.launch.configuration import plain
 from waterline.launch.settings import Evaluate
 from waterline.reporting import print_evaluations
+from waterline.runs.settings import check_settings
 from waterline.training.evaluate_run import evaluate_run
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

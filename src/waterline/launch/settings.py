@@ -19,7 +19,7 @@ class Evaluate:
     checkpoint: WholeOrZero | Text
     split: Text
     n: Any
-    ks: Sequence[Whole] | None
+    ks: SomeWhole
     temperature: Any
     top_p: Any
     top_k: Any

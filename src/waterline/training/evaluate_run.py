@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from waterline.evaluation import Subject
 from waterline.rollouts import Ranks
 from waterline.runs import BadInput, RunFolder, as_bad_input, build
-from waterline.runs.checks import require_whole
 from waterline.training.assemble import (
     build_evaluation,
     build_policy,
@@ -54,8 +53,6 @@ def evaluate_run(
     """
     folder = RunFolder(root)
     config = folder.read_config()
-    for k in ks or ():
-        require_whole("ks", k, 1)
     path = Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
