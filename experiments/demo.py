@@ -27,7 +27,7 @@ from waterline.reporting.figures.series import by_kind
 from waterline.reporting.figures.style import RC, legend, save, style
 from waterline.reporting.kinds import method_label
 from waterline.reporting.pass_at_k import PassAtKTable
-from waterline.reporting.render import interval, signed, verdict
+from waterline.reporting.render import interval, print_notes, signed, verdict
 from waterline.reporting.rows import Row, collect, difference
 from waterline.runs import sentence_errors
 
@@ -131,7 +131,8 @@ def main(overrides: Sequence[str]) -> None:
     if error := carry_out(listed, run, "side by side on this machine"):
         raise error
     own = {job.folder for job in listed}
-    show(console, [r for r in load_runs(folder.parent, folder.name) if r.path in own], folder)
+    there = load_runs(folder.parent, folder.name, lambda note: print_notes(console, [note]))
+    show(console, [run for run in there if run.path in own], folder)
     console.print(
         f"{time.monotonic() - began:.0f} s in all; `make reproduce-table4` is the real comparison."
     )

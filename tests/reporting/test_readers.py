@@ -1,3 +1,6 @@
+import re
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -117,3 +120,84 @@ def test_broken_counts_are_refused(make_run, tmp_path, change, words):
 def test_no_run_at_all_says_how_to_get_one(tmp_path):
     with pytest.raises(ValueError, match="experiment=maze/laptop method=sera"):
         load_runs(tmp_path, "maze-laptop")
+
+
+def _broken(name, content=b""):
+    def change(path):
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_bytes(content)
+
+    return change
+
+
+def _cut(name):
+    return lambda path: (path / name).write_bytes((path / name).read_bytes()[:50])
+
+
+# What is done to a second run, and how it is named.
+DAMAGED = {
+    "no status": (lambda path: (path / "status.json").write_bytes(b""), None),
+    "config empty": (_broken("config.yaml"), "not a run: sera/n0-16/seed-1."),
+    "config binary": (_broken("config.yaml", b"\xff\xfe\x00"), "not a run: sera/n0-16/seed-1."),
+    "counts cut": (_cut("eval/counts.parquet"), "not readable: sera/n0-16/seed-1/eval/counts"),
+    "counts empty": (_broken("eval/counts.parquet"), "not readable: sera/n0-16/seed-1/eval"),
+    "allocation": (_broken("allocation/1-2.parquet", b"PAR1"), "not readable: .*/allocation/1-2"),
+    "metrics": (_broken("metrics.jsonl", b"{\n{}\n"), "not readable: .*/seed-1/metrics.jsonl"),
+    "renamed": (lambda path: path.rename(path.with_name("seed-1.bak")), None),
+    "provenance": (_broken("provenance.json", b"{"), None),
+    "moved": (
+        lambda path: _broken("config.yaml", b"experiment: maze-demo\nmethod: sera\nseed: 1\n")(
+            path
+        ),
+        "of another experiment: sera/n0-16/seed-1.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_run_is_noted_and_the_others_are_read(make_run, tmp_path, name):
+    change, said = DAMAGED[name]
+    path = make_run("sera", 0)
+    change(make_run("sera", 1))
+    notes = []
+    runs, unfinished = finished(load_runs(tmp_path / "results", "maze-laptop", notes.append))
+    assert runs[0].path == path
+    assert len(notes) == (said is not None)
+    if said:
+        assert re.search(f"^Left out, {said}", notes[0])
+        assert [run.path for run in runs] == [path]
+    if name == "no status":
+        assert unfinished == ["Left out, not finished: sera/n0-16/seed-1 (unknown)."]
+
+
+@pytest.mark.parametrize("copy", ["seed-0 (copy)", "seed-0.bak", "seed-00", "old/seed-0", "Seed-0"])
+def test_a_copy_of_a_run_counts_once(make_run, tmp_path, copy):
+    path = make_run("sera", 0)
+    shutil.copytree(path, path.parent / copy)
+    notes = []
+    assert [r.path for r in load_runs(tmp_path / "results", "maze-laptop", notes.append)] == [path]
+    name = f"sera/n0-16/{copy}"
+    assert notes == [f"Left out, copies: {name} (of sera/n0-16/seed-0)."]
+
+
+def test_strays_of_any_name_do_no_harm(make_run, tmp_path):
+    path = make_run("sera", 0)
+    experiment = tmp_path / "results" / "maze-laptop"
+    for name in (".DS_Store", "notes.txt", "sera/notes.txt", "seed-4", "sera/n0-16/seed-5"):
+        (experiment / name).write_text("")
+    for name in (".ipynb_checkpoints", "sera/n0-16/seed-3", "sera/n0-16/seed-3 x", "a/b/c"):
+        (experiment / name).mkdir(parents=True)
+    (experiment / ".ipynb_checkpoints" / "config.yaml").write_text("seed: 0\n")
+    (experiment / "loop").symlink_to(experiment)
+    (experiment / "sera" / "gone").symlink_to("nowhere")
+    (experiment / "sera" / "seed-8").symlink_to("seed-8")
+    (experiment / "config.yaml").symlink_to("nowhere")
+    notes = []
+    assert [r.path for r in load_runs(tmp_path / "results", "maze-laptop", notes.append)] == [path]
+    assert notes == ["Left out, not a run: sera/n0-16/seed-3, sera/n0-16/seed-3 x."]
+
+
+def test_a_renamed_experiment_is_read(make_run, tmp_path):
+    make_run("sera", 0)
+    (tmp_path / "results" / "maze-laptop").rename(tmp_path / "results" / "old")
+    assert len(load_runs(tmp_path / "results", "old")) == 1

@@ -5,6 +5,7 @@ import torch
 
 from waterline.rollouts import Ranks, is_first_process
 from waterline.rollouts import ranks as ranks_module
+from waterline.runs import BadInput
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,15 @@ def test_the_first_process_is_known_before_there_is_a_group(monkeypatch, environ
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert is_first_process() is first
+    assert is_first_process({"devices": 2, "num_nodes": 1}) is first
+    assert is_first_process({"devices": 1, "num_nodes": 2}) is first
+    assert is_first_process({"devices": 1, "num_nodes": 1}), "of its own run, whose job it is in"
+
+
+def test_a_rank_that_is_no_number_is_a_sentence(monkeypatch):
+    monkeypatch.setenv("RANK", "first")
+    with pytest.raises(BadInput, match="RANK=first"):
+        is_first_process({"devices": 2, "num_nodes": 1})
 
 
 def test_one_process_is_all_ranks():

@@ -7,10 +7,12 @@ import sys
 import pandas as pd
 import pytest
 import torch
+from pytorch_lightning.utilities import rank_zero_only
 
-from training.tiny import ROOT, TINY, timeless
-from waterline.runs import State, read_metrics
+from training.tiny import ROOT, TINY, timeless, tiny
+from waterline.runs import FolderBusy, State, read_metrics
 from waterline.runs.folder import RunFolder
+from waterline.training.run import train
 
 # An epsilon as large as the gradients, so that Adam does not blow rounding up to steps of ±lr.
 SETTINGS = ("experiment=maze/laptop", *TINY, "training.steps=8",
@@ -109,3 +111,35 @@ def test_a_policy_that_diverges_stops_both_ranks_with_one_sentence(base, tmp_pat
     assert "not finite" in errors[0]
     assert "Traceback" not in done.stderr
     assert folder.state() is State.failed
+
+
+SURROUNDING = {
+    "torchrun": {
+        "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "0", "MASTER_ADDR": "192.0.2.1", "MASTER_PORT": "1",
+        "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0",
+    },
+    "slurm": {
+        "SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_NTASKS": "2", "SLURM_NODEID": "0",
+        "SLURM_JOB_NAME": "packed", "SLURM_JOB_ID": "7", "SLURM_NTASKS_PER_NODE": "2",
+    },
+    "mpi": {"OMPI_COMM_WORLD_RANK": "1", "PMI_RANK": "1", "PMI_SIZE": "2"},
+    "lsf": {"LSB_JOBID": "7", "LSB_DJOB_RANKFILE": "/none", "JSM_NAMESPACE_RANK": "1"},
+    "rank": {"RANK": "1"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURROUNDING)
+def test_one_process_is_a_whole_run_in_whatever_job_it_stands(base, tmp_path, monkeypatch, name):
+    for variable, value in SURROUNDING[name].items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    one = tiny(tmp_path, "training.steps=1", "evaluation.every=0", f"base.path={base}")
+    folder = train(*one)
+    assert folder.state() is State.done
+    assert [row["step"] for row in read_metrics(folder.metrics)] == [1]
+    folder.set_state(State.preempted)
+    with folder, pytest.raises(FolderBusy) as busy:
+        train(*one)
+    both = "for one run on all 2 processes of this job set trainer.devices" in str(busy.value)
+    assert both is (name in ("torchrun", "slurm"))

@@ -102,7 +102,7 @@ def train_job(config: DictConfig) -> None:
         else:
             choices = HydraConfig.get().runtime.choices
             folder = train(settings, default_config(settings["seed"], choices))
-        first = is_first_process()
+        first = is_first_process(settings["trainer"])
         if dist.is_initialized():
             dist.destroy_process_group()  # the first rank goes on alone
         if first:

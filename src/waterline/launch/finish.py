@@ -41,8 +41,10 @@ def finished(folder: RunFolder, final: Mapping[str, Any]) -> bool:
 
 def read_final(root: Path) -> dict[str, Any]:
     """``final.json``: what was asked for last and its state; empty before anything was asked."""
-    file = root / "final.json"
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    try:
+        found: dict[str, Any] = json.loads((root / "final.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
     return found
 
 

@@ -33,7 +33,17 @@ class Progress:
 
 
 def progress(root: Path, since: float = 0.0) -> Progress | None:
-    """Reads a run folder; None when nothing has written in it since the time ``since``."""
+    """Reads a run folder; None when nothing has written in it since the time ``since``.
+
+    None too where it cannot be read, as while a file is being replaced.
+    """
+    try:
+        return _progress(root, since)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _progress(root: Path, since: float) -> Progress | None:
     folder = RunFolder(root)
     if not folder.status.exists() or not folder.config.exists():
         return None
@@ -131,11 +141,7 @@ class Watch:
         for name, root in self.folders.items():
             if name in self._ended or root is None:
                 continue
-            try:
-                found = progress(root, self._since)
-            except (OSError, ValueError, KeyError):
-                continue  # a file that is being replaced; the next look will read it
-            if found is None:
+            if (found := progress(root, self._since)) is None:
                 continue
             if name not in self.seen:
                 self._firsts[name] = time.monotonic(), found.step

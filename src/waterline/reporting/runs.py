@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
-from pyarrow import ArrowException
+import pyarrow.parquet as pq
+from pyarrow.lib import ArrowException
 
 from waterline.reporting.kinds import BASE, Kind
 from waterline.runs import BadInput, RunFolder, read_metrics
@@ -44,8 +44,8 @@ class RunTable:
             return pd.DataFrame(columns=columns)
         try:
             frame = pd.read_parquet(file)
-        except (ArrowException, ValueError) as error:
-            raise BadInput(f"{file} is no whole table: {self.again}.") from error
+        except (OSError, ArrowException) as error:
+            raise BadInput(f"{file} cannot be read, it may be cut short: {self.again}.") from error
         if missing := [name for name in columns if name not in frame]:
             raise BadInput(f"{file} has no column {', '.join(missing)}: {self.again}.")
         if frame.duplicated(list(self.key)).any():
@@ -214,9 +214,34 @@ class Run:
 
     def document(self, name: str) -> dict[str, Any]:
         """Return one of the run's JSON files ('status', 'provenance'); {} without the file."""
-        file = self.path / f"{name}.json"
-        loaded = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        try:
+            loaded = json.loads((self.path / f"{name}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
         return loaded if isinstance(loaded, dict) else {}
+
+    def same_as(self, other: "Run") -> bool:
+        """Whether ``other`` is a copy of this run: its seed, in one folder or with one identity."""
+        if self.seed != other.seed or self.method != other.method:
+            return False
+        mine, its = (run.document("provenance").get("identity") for run in (self, other))
+        return self.path.parent == other.path.parent or (mine is not None and mine == its)
+
+    def fault(self) -> str | None:
+        """The first file of the run that cannot be read, such as one that was cut short."""
+        tables = (COUNTS, PROBABILITIES, COSINES, FIDELITY)
+        files = [self.path / table.file for table in tables]
+        for file in (*files, *(self.path / "allocation").glob("*.parquet")):
+            try:
+                if file.exists():
+                    pq.read_metadata(file)
+            except (OSError, ArrowException):
+                return file.relative_to(self.path).as_posix()
+        try:
+            _ = self.metrics
+        except (OSError, ValueError):
+            return "metrics.jsonl"
+        return None
 
 
 def load_runs(
@@ -225,36 +250,51 @@ def load_runs(
     """Return every run below ``root/experiment``, finished or not, in order of the folders.
 
     A run is a folder, at any depth, with a configuration or an evaluation and a seed. Whatever
-    else looks like one (a logger's own ``config.yaml``, a folder inside a run) is left out, and
-    ``note`` gets one sentence that names it.
+    else is there is left out, and ``note`` gets one sentence for each reason, which names it: what
+    looks like a run (a logger's own ``config.yaml``, a folder inside a run, an empty ``seed-3``),
+    a run whose files cannot be read, one of another experiment, a copy.
 
     Raises:
         BadInput: when there is no such folder or no run in it.
     """
     folder = Path(root) / experiment
     found = {
-        file.parents[depth]
-        for name, depth in (("config.yaml", 0), (COUNTS.file, 1), (PROBABILITIES.file, 1))
+        file.parents[depth] if depth is not None else file
+        for name, depth in (
+            ("config.yaml", 0), (COUNTS.file, 1), (PROBABILITIES.file, 1), ("seed-*", None),
+        )
         for file in folder.glob(f"**/{name}")
         if not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    }
+    }  # fmt: skip
     runs: list[Run] = []
-    others = []
-    for path in sorted(found):  # a folder comes right before what lies in it
+    left: dict[str, list[str]] = {}
+    for path in sorted(filter(Path.is_dir, found)):  # a folder comes right before what lies in it
         inside = bool(runs) and runs[-1].path in path.parents
         run = None if inside else _run(path, folder)
         if run is None:
-            others.append(path.relative_to(folder).as_posix())
+            left.setdefault("not a run", []).append(path.relative_to(folder).as_posix())
         else:
             runs.append(run)
-    if not runs:
+    own = [run for run in runs if run.config.get("experiment", experiment) == experiment]
+    kept: list[Run] = []
+    # A copy stands behind what it was copied from: the folder that a run makes, if it has ended.
+    for run in sorted(runs, key=_first):
+        if own and run not in own:
+            left.setdefault("of another experiment", []).append(run.name)
+        elif fault := run.fault():
+            left.setdefault("not readable", []).append(f"{run.name}/{fault}")
+        elif twin := next((other for other in kept if other.same_as(run)), None):
+            left.setdefault("copies", []).append(f"{run.name} (of {twin.name})")
+        else:
+            kept.append(run)
+    if not kept:
         raise BadInput(
             f"{folder} holds no run: train one first, e.g. 'python experiments/train.py "
             f"experiment={experiment.replace('-', '/', 1)} method=sera seed=0'."
         )
-    if others:
-        note(f"Left out, not a run: {', '.join(others)}.")
-    return runs
+    for reason, names in left.items():
+        note(f"Left out, {reason}: {', '.join(names)}.")
+    return sorted(kept, key=lambda run: run.path)
 
 
 def finished(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
@@ -285,19 +325,25 @@ def nothing_to_show(what: str, notes: Sequence[str], advice: str) -> BadInput:
     return BadInput(f"{what}{why}: {advice}.")
 
 
+def _first(run: Run) -> tuple[bool, bool, int]:
+    return run.status != "done", run.path.name != f"seed-{run.seed}", len(run.path.parts)
+
+
 def _run(path: Path, folder: Path) -> Run | None:
     """The run in ``path``, or None where the folder is none."""
     own, config = RunFolder(path), {}
     if own.config.exists():
         try:
             config = own.read_config()
-        except yaml.YAMLError:
+        except (OSError, BadInput):
             return None
-    if path == folder or not isinstance(config, dict):
+    elif not any((path / table.file).exists() for table in (COUNTS, PROBABILITIES)):
+        return None
+    if path == folder:
         return None
     named = re.fullmatch(r"seed-(\d+)", path.name)
     seed = config.get("seed", int(named[1]) if named else None)
-    if not isinstance(seed, int):
+    if not isinstance(seed, int) or isinstance(seed, bool):
         return None
     name, method = path.relative_to(folder), config.get("method")
     return Run(

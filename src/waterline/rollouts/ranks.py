@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from waterline.runs import BadInput
+
 _BUCKET = 8 * 2**20  # elements that are summed over ranks in one call
 
 
-def is_first_process() -> bool:
+def is_alone(trainer: Mapping[str, Any]) -> bool:
+    """Whether the settings ``trainer`` ask for one device on one node, and so for one process."""
+    return trainer["devices"] in (1, "1", [0]) and trainer["num_nodes"] == 1
+
+
+def is_first_process(trainer: Mapping[str, Any]) -> bool:
     """Whether this process is rank 0, which alone writes files and speaks.
 
-    Before there is a process group, as the launchers (Lightning, torchrun, srun) tell.
+    Before there is a process group, as the launchers (Lightning, torchrun, srun) tell. A run of one
+    process does not ask them: it may stand inside of another job, whose ranks are not its own.
+
+    Raises:
+        BadInput: A launcher's variable is no number.
     """
+    if is_alone(trainer):
+        return True
     if dist.is_initialized():
         return dist.get_rank() == 0
-    places = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
-    return all(int(os.environ.get(place, 0)) == 0 for place in places)
+    for place in ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK"):
+        rank = os.environ.get(place) or "0"
+        if not rank.isdecimal():
+            raise BadInput(f"The environment says {place}={rank}: unset it, or set a number.")
+        if int(rank):
+            return False
+    return True
+
+
+def surrounding_processes() -> int:
+    """How many processes the surrounding job has, as its launcher tells; 1 where there is none."""
+    told = [os.environ.get(name, "") for name in ("WORLD_SIZE", "SLURM_NTASKS")]
+    return max([1, *(int(number) for number in told if number.isdecimal())])
 
 
 class Ranks:

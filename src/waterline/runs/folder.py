@@ -95,7 +95,7 @@ class RunFolder:
         """
         self.check_identity(identity)
         if self.provenance.exists():
-            record = json.loads(self.provenance.read_text(encoding="utf-8"))
+            record = self._provenance()
             record["restarts"].append(provenance())
         else:
             record = {"identity": identity, **provenance(), "restarts": []}
@@ -108,13 +108,23 @@ class RunFolder:
         """Raise BadInput when the folder holds a run of other settings."""
         if not self.provenance.exists():
             return
-        held = json.loads(self.provenance.read_text(encoding="utf-8"))["identity"]
+        held = self._provenance()["identity"]
         if held != identity:
             raise BadInput(
                 f"{self.root} holds a run of other settings ({held}, asked for {identity}): see "
                 "its config.yaml, and restore its settings, move it away, or write elsewhere with "
                 "paths.results=."
             )
+
+    def _provenance(self) -> dict[str, Any]:
+        try:
+            record = json.loads(self.provenance.read_text(encoding="utf-8"))
+            return {"identity": record["identity"], "restarts": [*record["restarts"]], **record}
+        except (ValueError, LookupError, TypeError) as error:
+            raise BadInput(
+                f"{self.provenance} cannot be read, so that the run may be one of other settings: "
+                f"restore it, or move {self.root} away."
+            ) from error
 
     def set_state(self, state: State | str, **details: Any) -> None:
         """Write ``status.json``: the state, the time, and any JSON details (step, message).
@@ -127,10 +137,11 @@ class RunFolder:
         atomic_write(self.status, json.dumps(status) + "\n")
 
     def state(self) -> State | None:
-        """What ``status.json`` says; None when the run was never started."""
-        if not self.status.exists():
+        """What ``status.json`` says; None when the run was never started, or it says nothing."""
+        try:
+            return State(json.loads(self.status.read_text(encoding="utf-8"))["state"])
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
             return None
-        return State(json.loads(self.status.read_text(encoding="utf-8"))["state"])
 
     def open_metrics(self) -> MetricsLog:
         """The run's metrics, open for appending."""
@@ -147,7 +158,7 @@ class RunFolder:
         """The resolved configuration that the run was made with.
 
         Raises:
-            BadInput: The folder holds no run.
+            BadInput: The folder holds no run, or its configuration cannot be read.
         """
         if not self.config.exists():
             raise BadInput(
@@ -156,5 +167,10 @@ class RunFolder:
         # Imported here, since the folder of a run is also read where no YAML is installed.
         import yaml
 
-        config: dict[str, Any] = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        try:
+            config = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, yaml.YAMLError):
+            config = None
+        if not isinstance(config, dict):
+            raise BadInput(f"{self.config} is no configuration of a run: restore it.")
         return config

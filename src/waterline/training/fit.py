@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.utilities import rank_zero_only
 
-from waterline.runs import BadInput
+from waterline.rollouts.ranks import is_alone
+from waterline.runs import BadInput, as_bad_input
 from waterline.training.checkpoints import RESUME
 from waterline.training.keeper import RunKeeper
 from waterline.training.stage import Stage
@@ -24,22 +27,41 @@ def fit(settings: Mapping[str, Any], stage: Stage, keeper: RunKeeper) -> None:
     options = {k: v for k, v in settings.items() if k not in own}
     bar = sys.stderr.isatty() and options.pop("enable_progress_bar")
     options.pop("enable_progress_bar", None)
-    many = options["devices"] not in (1, "1") or options["num_nodes"] > 1
+    alone = is_alone(settings)
+    if alone:
+        rank_zero_only.rank = 0  # read from the environment when Lightning was imported
     callbacks: list[pl.Callback] = [Resume(keeper), keeper]
     if bar:
         callbacks.append(pl.callbacks.RichProgressBar())
-    trainer = pl.Trainer(
-        **options,
-        strategy=RanksStrategy() if many else "auto",
-        max_epochs=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_model_summary=False,
-        enable_progress_bar=bar,
-        callbacks=callbacks,
-        use_distributed_sampler=False,
-    )
+    with as_bad_input():  # devices and nodes that are not those of the job
+        trainer = pl.Trainer(
+            **options,
+            strategy="auto" if alone else RanksStrategy(),
+            plugins=[Alone()] if alone else None,
+            max_epochs=1,
+            logger=False,
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            enable_progress_bar=bar,
+            callbacks=callbacks,
+            use_distributed_sampler=False,
+        )
     trainer.fit(stage)
+
+
+class Alone(LightningEnvironment):
+    """One process, whatever the environment of a surrounding job says of its own ranks."""
+
+    creates_processes_externally = True
+
+    def local_rank(self) -> int:
+        return 0
+
+    def node_rank(self) -> int:
+        return 0
+
+    def teardown(self) -> None:
+        """Leaves the job's variables as they are."""
 
 
 class Resume(pl.Callback):

@@ -12,6 +12,7 @@ import yaml
 
 from waterline.evaluation import Evaluation
 from waterline.rollouts import is_first_process
+from waterline.rollouts.ranks import surrounding_processes
 from waterline.runs import BadInput, FolderBusy, RunFailed, RunFolder, State, build, identity
 from waterline.runs.naming import base_folder, run_folder, supervised_config
 from waterline.runs.seeds import stream_key
@@ -113,7 +114,7 @@ def _run(
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
     seed_generators(config["seed"])
-    first = is_first_process()
+    first = is_first_process(config["trainer"])
     with _recorded(folder, read, stage) if first else _silent():
         mirror = build(config["logger"]) if first else NoMirror()
         run_id = identity(read)
@@ -132,6 +133,15 @@ def _run(
 @contextmanager
 def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
     """The lock, the log and the status of a run, for as long as it is carried out."""
+    try:
+        folder.__enter__()
+    except FolderBusy as busy:
+        if (world := surrounding_processes()) == 1:
+            raise
+        raise FolderBusy(
+            f"{str(busy).removesuffix('.')}; for one run on all {world} processes of this job set "
+            "trainer.devices and trainer.num_nodes."
+        ) from None
     with folder:
         folder.record_start(yaml.safe_dump(dict(read), sort_keys=False), identity(read))
         handler = folder.log_handler()
