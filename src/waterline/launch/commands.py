@@ -26,12 +26,6 @@ from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 
 log = logging.getLogger("waterline")
-# Of torchrun, Slurm, Open MPI, MPICH, LSF and Kubeflow, as Lightning's environments read them.
-_RANK = re.compile(
-    r"(LOCAL_|GROUP_|NODE_|ROLE_)?RANK|(LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
-    r"|TORCHELASTIC_.*|SLURM_(PROCID|LOCALID|NODEID|NTASKS.*|NPROCS|STEP_NUM_TASKS|STEP_TASKS_.*"
-    r"|TASKS_PER_NODE)|OMPI_COMM_WORLD_.*|PMIX?_(RANK|SIZE)|MPI_LOCALRANKID|JSM_.*|LSB_.*"
-)
 _SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg")
 
 
@@ -88,15 +82,13 @@ def job() -> Iterator[None]:
 
 def train_job(config: DictConfig) -> None:
     """A run: the training, then what ``final`` asks for; what is done is passed over."""
+    import torch.distributed as dist
+
+    from waterline.rollouts import is_first_process
+    from waterline.training.run import train, train_base
+
     with job():
         settings = plain(config)
-        if settings["trainer"]["devices"] == settings["trainer"]["num_nodes"] == 1:
-            forget_ranks()  # before Lightning is imported, which reads them then
-        import torch.distributed as dist
-
-        from waterline.rollouts import is_first_process
-        from waterline.training.run import train, train_base
-
         if settings["stage"] == "base":
             folder = train_base(settings)
         else:
@@ -108,17 +100,6 @@ def train_job(config: DictConfig) -> None:
         if first:
             finish(folder, settings)
             print(f"{folder.root}: {folder.state()}")
-
-
-def forget_ranks() -> None:
-    """Removes from the environment what a surrounding job says of ranks.
-
-    A run of one process is rank 0, also when it is started inside a job of many (a shell on a
-    cluster's node, a process that torchrun started). Two that share a folder are told apart by its
-    lock.
-    """
-    for name in [name for name in os.environ if _RANK.fullmatch(name)]:
-        del os.environ[name]
 
 
 def _group(choice: str) -> str:
