@@ -3,8 +3,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hydra.core.hydra_config import HydraConfig
 
 import waterline
 from waterline.runs import provenance
@@ -38,6 +40,37 @@ def test_the_command_names_no_folder_above_the_current_one(monkeypatch):
     assert provenance()["command"] == "python experiments/train.py seed=0 'a=b c'"
     monkeypatch.setattr(sys, "argv", ["/somewhere/else/train.py"])
     assert provenance()["command"] == "python train.py"
+
+
+SUBMIT = ["/opt/site-packages/submitit/core/_submit.py", "/home/someone/results/.jobs/0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "argv", "command"),
+    [
+        (None, SUBMIT, "python experiments/train.py method=sera 'task.path=a b' seed=0"),
+        ("python experiments/train.py -m seed=0,1", SUBMIT, None),
+        ("python experiments/reproduce.py table=4", ["/x/experiments/train.py", "seed=0"], None),
+        (None, ["/x/ipykernel_launcher.py", "-f", "/home/someone/kernel-1.json"], "a notebook"),
+        (None, ["experiments/train.py", "seed=0"], "python experiments/train.py seed=0"),
+        (None, ["/x/bin/pytest", "-q", "tests"], "python pytest -q tests"),
+        (None, ["-c"], "python -c"),
+    ],
+)
+def test_the_command_is_the_users_own(monkeypatch, given, argv, command):
+    monkeypatch.setattr(sys, "argv", argv)
+    if given:
+        monkeypatch.setenv("WATERLINE_COMMAND", given)
+    else:
+        monkeypatch.delenv("WATERLINE_COMMAND", raising=False)
+    job = SimpleNamespace(
+        job=SimpleNamespace(config_name="train"),
+        overrides=SimpleNamespace(task=["method=sera", "task.path=a b", "seed=0"]),
+    )
+    monkeypatch.setattr(HydraConfig, "initialized", lambda: True)
+    monkeypatch.setattr(HydraConfig, "get", lambda: job)
+    assert provenance()["command"] == (command or given)
+    assert "someone" not in provenance()["command"]
 
 
 @pytest.fixture

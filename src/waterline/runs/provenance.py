@@ -36,14 +36,31 @@ def provenance() -> dict[str, Any]:
 
 
 def user_command() -> str:
-    """The command as the user gave it, also in a process that a launcher started for it."""
+    """The command as the user gave it, also in a process that a launcher started for it.
+
+    A launcher's own script says nothing of the settings and lies anywhere: there the settings that
+    Hydra was given stand instead. A notebook's kernel is just that.
+    """
     if given := os.environ.get(COMMAND):
         return given
     program = Path(sys.argv[0])
+    if program.name in ("ipykernel_launcher.py", "colab_kernel_launcher.py"):
+        return "a notebook"
+    if program.name == "_submit.py" and (settings := _of_hydra()):
+        return shlex.join(["python", *settings])
     if program.is_absolute():
         here = Path.cwd()
         program = program.relative_to(here) if program.is_relative_to(here) else Path(program.name)
     return shlex.join(["python", str(program), *sys.argv[1:]])
+
+
+def _of_hydra() -> list[str]:
+    """The script of ``experiments/`` and its settings, as Hydra knows them in a job of a sweep."""
+    module = sys.modules.get("hydra.core.hydra_config")
+    if module is None or not module.HydraConfig.initialized():
+        return []
+    known = module.HydraConfig.get()
+    return [f"experiments/{known.job.config_name}.py", *known.overrides.task]
 
 
 def _git(source: Path) -> dict[str, Any] | None:

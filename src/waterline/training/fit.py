@@ -29,7 +29,8 @@ def fit(settings: Mapping[str, Any], stage: Stage, keeper: RunKeeper) -> None:
     options.pop("enable_progress_bar", None)
     alone = is_alone(settings)
     if alone:
-        rank_zero_only.rank = 0  # read from the environment when Lightning was imported
+        # It was read from the environment when Lightning was imported.
+        rank_zero_only.rank = 0  # type: ignore[attr-defined]
     callbacks: list[pl.Callback] = [Resume(keeper), keeper]
     if bar:
         callbacks.append(pl.callbacks.RichProgressBar())
