@@ -108,7 +108,7 @@ NEEDS_LIKELIHOOD = "method=ce and success=oracle need a likelihood"
         ((*ON_IMAGES, "method=ce", "allocation=uniform"), NO_PARTNER),
         ((*ON_IMAGES, "method=sera", "losses=cross_entropy"), NO_PARTNER),
         ((*ON_IMAGES, "method=sera", "losses.kl=k3", "losses.kl_coef=1e-3"), "set kl_coef"),
-        ((*ON_IMAGES, "method=sera", "losses.kl_coef=1e-3"), "kl_coef is 0.001"),
+        ((*ON_IMAGES, "method=sera", "losses.kl_coef=1e-3"), "kl_coef=0.001 needs a KL"),
         ((*ON_IMAGES, "method=sera", "losses.entropy_coef=1e-3"), "entropy_coef"),
         ((*ON_IMAGES, "method=sera", "engine=shared_prefix"), "engine|Engine"),
         ((*ON_IMAGES, "method=sera", "stage=base"), "has no supervised start"),
@@ -119,6 +119,10 @@ NEEDS_LIKELIHOOD = "method=ce and success=oracle need a likelihood"
         ((*ON_IMAGES, "method=sera", "evaluation.split=dve"), "no prompts in the split 'dve'"),
         ((*ON_IMAGES, "method=sera", "evaluation.ks=[0]"), r"evaluation.ks=\[0\]: must be"),
         ((*ON_IMAGES, "method=sera", "evaluation.every=-1"), "evaluation.every=-1: must be"),
+        ((*ON_IMAGES, "method=ce", "final.gradients.n0=[4]", "final.gradients.checkpoints=[7]"),
+         "weights of step 7 will not be kept"),
+        ((*ON_IMAGES, "method=ce", "final.gradients.n0=[1]"), r"final.gradients.n0=\[1\]: must be"),
+        ((*ON_MAZES, "method=sera", "final.split=test", "task.test=0"), "in the split 'test'"),
         ((*ON_IMAGES, "method=sera", "allocation.n_max=3"), "4 prompts of at most n_max = 3"),
         ((*ON_IMAGES, "method=sera_pilot", "allocation.m=32"), "at least 32"),
         ((*ON_IMAGES, "method=pkpo", "advantages.k=9"), "advantages.k=9 is above"),
@@ -208,6 +212,14 @@ def test_reproduction_and_report_refuse_in_one_sentence(command, tmp_path):
     root = f"results={tmp_path}"
     assert "table has no value" in one_sentence(command("reproduce"))
     assert "Table 77" in one_sentence(command("reproduce", "table=77", root))
+    assert "seeds=[]: must be" in one_sentence(command("reproduce", "table=4", "seeds=[]", root))
+    wrong = 'overrides=["training.steps=0"]'  # before a job is started
+    assert "training.steps=0: must be" in one_sentence(command("reproduce", "table=4", wrong, root))
+    slurm = ("hydra/launcher=slurm_cpu", "hydra.launcher.nodes=0", "dry_run=true", root)
+    assert "hydra.launcher.nodes=0: must be" in one_sentence(
+        command("reproduce", "table=4", *slurm)
+    )
+    assert "scale=big: must be" in one_sentence(command("report", "table=4", "scale=big"))
     assert "scale=big" in one_sentence(command("reproduce", "table=4", "scale=big", root))
     cloud = one_sentence(command("reproduce", "table=4", "hydra/launcher=cloud", root))
     assert "no hydra/launcher 'cloud'" in cloud

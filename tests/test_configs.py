@@ -382,8 +382,10 @@ def test_settings_that_cannot_work_are_found_before_the_base_is_trained(tmp_path
         "training.optimizer.schedule=cosin": "must be constant or cosine",
         "training.steps=0": "steps=0",
         "evaluation.split=dve": "split 'dve'",
+        "training.update.minibatches=9": "minibatches=9 is above training.batch=8",
+        "final.gradients.n0=[16]": "final.gradients.n0 asks to compare",
         "evaluation.n=0": "n=0",
-        "success.discount=2": "discount is 2",
+        "success.discount=2": "success.discount=2: must be",
     }
     for override, sentence in wrong.items():
         with pytest.raises(BadInput) as caught:

@@ -55,10 +55,10 @@ class LocalJobs(_Launches, Launcher):
     def run(self, jobs: "Sequence[Job]") -> "BadInput | None":
         from waterline.launch.jobs import carry_out
         from waterline.launch.local import run_local
-        from waterline.runs.settings import Whole, require
+        from waterline.runs.settings import Threads, Whole, require
 
         require("hydra.launcher.workers", self.workers, Whole)
-        require("hydra.launcher.threads", self.threads, Whole)
+        require("hydra.launcher.threads", self.threads, Threads)
         require("hydra.launcher.dry_run", self.dry_run, bool)
         job = self.config.hydra.job
         script = Path(sys.argv[0]).with_name(f"{job.config_name}.py")
@@ -80,6 +80,12 @@ class SlurmJobs(_Launches, SlurmLauncher):
     def run(self, jobs: "Sequence[Job]") -> "BadInput | None":
         from waterline.launch.jobs import carry_out
         from waterline.launch.slurm import run_slurm
+        from waterline.runs.settings import Whole, WholeOrZero, require
+
+        # Hydra has checked their types; a cluster would refuse what is out of range job by job.
+        for name, hint in [*((n, Whole) for n in _COUNTS), *((n, WholeOrZero) for n in _OR_NONE)]:
+            if (value := self.params.get(name)) is not None:
+                require(f"hydra.launcher.{name}", value, hint)
 
         number = {job: index for index, job in enumerate(jobs)}
 
@@ -107,6 +113,8 @@ class SlurmJobs(_Launches, SlurmLauncher):
 
 
 _TIMEOUTS = "max_num_timeout"
+_COUNTS = ("nodes", "tasks_per_node", "cpus_per_task", "mem_gb", "timeout_min", "array_parallelism")
+_OR_NONE = (_TIMEOUTS, "signal_delay_s", "gpus_per_node")
 
 
 @dataclass

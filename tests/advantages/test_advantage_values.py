@@ -217,9 +217,9 @@ def test_shapes_and_ids_are_checked(name: str) -> None:
 
 def test_options_are_checked() -> None:
     rewards, group = torch.zeros(2), torch.zeros(2, dtype=torch.int64)
-    with pytest.raises(ValueError, match="ddof is 2"):
+    with pytest.raises(ValueError, match="ddof=2: must be"):
         grpo(rewards, group, ddof=2)
-    with pytest.raises(ValueError, match="k is 0"):
+    with pytest.raises(ValueError, match="k=0: must be"):
         pkpo(rewards, group, k=0)
-    with pytest.raises(ValueError, match="form 'biased' is unknown"):
+    with pytest.raises(ValueError, match="form=biased: must be"):
         pkpo(rewards, group, k=1, form="biased")

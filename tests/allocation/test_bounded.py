@@ -124,7 +124,7 @@ def test_extreme_probabilities():
         (([0.5, 0.5], 200, 2, 64), "raise n_max to at least 100"),
         (([0.5, 0.5], 3, 2, 64), "raise the budget"),
         (([0.5, 1.0], 32, 2, 64), "np.clip"),
-        (([0.5], 8, 1, 64), "n_min is 1"),
+        (([0.5], 8, 1, 64), "n_min=1: must be"),
         (([0.5], 8, 2, 64, [70]), r"lower\[0\] is 70"),
     ],
 )

@@ -72,9 +72,9 @@ def test_lower_bounds_of_a_request():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="m is 1"):
+    with pytest.raises(ValueError, match="m=1: must be"):
         PilotWaterlineAllocator(m=1)
-    with pytest.raises(ValueError, match="n_max is 4"):
+    with pytest.raises(ValueError, match="n_max=4: must be"):
         PilotWaterlineAllocator(m=8, n_max=4)
     allocator = PilotWaterlineAllocator()
     known = np.ones(2, dtype=bool)

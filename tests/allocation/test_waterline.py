@@ -179,7 +179,7 @@ def test_one_round():
         ([], {"n0": 16}, "shape"),
         ([[0.5]], {"n0": 16}, "shape"),
         ([0.5], {}, "pass n0"),
-        ([0.5], {"n0": 0}, "n0 is 0"),
+        ([0.5], {"n0": 0}, "n0=0: must be"),
         ([0.5], {"n0": 2.5}, "whole number"),
         ([0.5, 0.5], {"n0": 65}, "raise n_max to at least 65"),
         ([0.5, 0.5], {"n0": 1}, "raise the budget"),

@@ -12,18 +12,18 @@ from losses.test_loss_terms import random_batch
 from waterline.losses import PolicyLoss, loss_denominator, policy_loss
 
 BAD_OPTIONS = [
-    ({"normalisation": "token-sum"}, "normalisation 'token-sum' is unknown"),
-    ({"normalisation": "seqnorm"}, "length_cap is None"),
-    ({"normalisation": "seqnorm", "length_cap": 0}, "length_cap is 0"),
-    ({"clip_low": 1.0}, "clip_low is 1.0"),
-    ({"clip_low": -0.1}, "clip_low is -0.1"),
-    ({"clip_high": -0.1}, "clip_high is -0.1"),
-    ({"clip_high": math.nan}, "clip_high is nan"),
-    ({"dual_clip": 1.0}, "dual_clip is 1.0"),
-    ({"kl": "k4"}, "estimator 'k4' is unknown"),
-    ({"kl_coef": 0.1}, "no KL estimator is chosen"),
-    ({"kl": "k1", "kl_coef": math.inf}, "kl_coef is inf"),
-    ({"entropy_coef": math.nan}, "entropy_coef is nan"),
+    ({"normalisation": "token-sum"}, "normalisation=token-sum: must be one of token-mean"),
+    ({"normalisation": "seqnorm"}, "length_cap=null"),
+    ({"normalisation": "seqnorm", "length_cap": 0}, "length_cap=0"),
+    ({"clip_low": 1.0}, "clip_low=1.0"),
+    ({"clip_low": -0.1}, "clip_low=-0.1"),
+    ({"clip_high": -0.1}, "clip_high=-0.1"),
+    ({"clip_high": math.nan}, "clip_high=nan"),
+    ({"dual_clip": 1.0}, "dual_clip=1.0"),
+    ({"kl": "k4"}, "kl=k4: must be one of k1"),
+    ({"kl_coef": 0.1}, "needs a KL estimator"),
+    ({"kl": "k1", "kl_coef": math.inf}, "kl_coef=inf"),
+    ({"entropy_coef": math.nan}, "entropy_coef=nan"),
 ]
 
 

@@ -32,9 +32,9 @@ def grpo(rewards: Tensor, group: Tensor, *, eps: float = 1e-6, ddof: int = 1) ->
             that do not fit.
     """
     if ddof not in (0, 1):
-        raise ValueError(f"grpo: ddof is {ddof}; use 1 (unbiased) or 0 (population).")
+        raise ValueError(f"ddof={ddof}: must be 1 (unbiased) or 0 (population).")
     if not eps >= 0:
-        raise ValueError(f"grpo: eps is {eps}; use a number of at least 0.")
+        raise ValueError(f"eps={eps}: must be a number of at least 0.")
     rewards = checked("grpo", rewards, group)
     segments = Segments.of(group)
     centred = segments.centre(rewards)

@@ -31,7 +31,7 @@ def maxrl(rewards: Tensor, group: Tensor, *, eps: float = 0.0) -> Tensor:
         ValueError: a reward other than 0 and 1, a negative eps, or shapes and ids that do not fit.
     """
     if not eps >= 0:
-        raise ValueError(f"maxrl: eps is {eps}; use a number of at least 0.")
+        raise ValueError(f"eps={eps}: must be a number of at least 0.")
     rewards = checked_binary("maxrl", rewards, group)
     segments = Segments.of(group)
     mean = segments.mean(rewards)

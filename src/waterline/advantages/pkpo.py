@@ -49,9 +49,9 @@ def pkpo(
             that do not fit.
     """
     if k < 1 or k != int(k):
-        raise ValueError(f"pkpo: k is {k}; use a whole number of at least 1.")
+        raise ValueError(f"k={k}: must be a whole number of at least 1.")
     if form not in ("loo", "unbiased"):
-        raise ValueError(f"pkpo: the form {form!r} is unknown; use 'loo' or 'unbiased'.")
+        raise ValueError(f"form={form}: must be loo or unbiased.")
     rewards = checked_binary("pkpo", rewards, group)
     segments = Segments.of(group)
     n, c = segments.size, segments.sum(rewards)

@@ -12,16 +12,16 @@ def whole(name: str, value: SupportsIndex, least: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} is {value!r}; pass a whole number.") from None
+        raise ValueError(f"{name}={value!r}: must be a whole number.") from None
     if number < least:
-        raise ValueError(f"{name} is {number}; it must be at least {least}.")
+        raise ValueError(f"{name}={number}: must be at least {least}.")
     return number
 
 
 def observability_threshold(u0: float) -> float:
     """u0 as a float in [0, 1)."""
     if not 0.0 <= u0 < 1.0:
-        raise ValueError(f"u0 is {u0}; the observability threshold must lie in [0, 1).")
+        raise ValueError(f"u0={u0}: must be a number of at least 0 and below 1.")
     return float(u0)
 
 

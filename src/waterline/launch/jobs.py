@@ -74,11 +74,14 @@ def jobs_of(
 
 def _run_of(overrides: Sequence[str]) -> tuple[Path | None, bool]:
     """The folder of a run of ``experiments/train.py``, and whether it is finished."""
+    from waterline.training.assemble import check_config  # which needs torch
+
     try:
         composed = hydra.compose("train", overrides=list(overrides), return_hydra_config=True)
         with open_dict(composed):
             choices = composed.pop("hydra").runtime.choices
         config = plain(composed)
+        check_config(config)
         if config["stage"] == "base":
             folder, read = base_folder(config), supervised_config(config)
         else:
@@ -90,6 +93,18 @@ def _run_of(overrides: Sequence[str]) -> tuple[Path | None, bool]:
     except (BadInput, MissingMandatoryValue):
         return None, False
     return folder.root, True
+
+
+def require_right(jobs: Sequence[Job]) -> None:
+    """Raises BadInput for the first job whose settings are wrong.
+
+    For jobs that share their settings, so that what is wrong with one is wrong with all of them.
+    """
+    from waterline.training.assemble import check_config
+
+    for job in jobs:
+        if job.folder is None:
+            check_config(plain(hydra.compose("train", overrides=list(job.overrides))))
 
 
 def names(overrides: Sequence[Sequence[str]]) -> list[str]:

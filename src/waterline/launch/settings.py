@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from waterline.runs.settings import Section, Seed, Text, Whole, WholeOrZero
+from annotated_types import MinLen
+
+from waterline.runs.settings import (
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Text,
+    Threads,
+    Whole,
+    WholeOrZero,
+)
 
 Scale = Literal["laptop", "paper"]
 HeldOut = Literal["dev", "test"]
@@ -13,18 +24,18 @@ SomeWhole = Whole | Sequence[Whole] | None
 
 
 class Evaluate:
-    """conf/evaluate.yaml; what is Any is declared by the run's own evaluation."""
+    """conf/evaluate.yaml; checked also where the run's own evaluation does not read it."""
 
     run: Text
     checkpoint: WholeOrZero | Text
     split: Text
-    n: Any
+    n: Whole
     ks: SomeWhole
-    temperature: Any
-    top_p: Any
-    top_k: Any
-    max_rows: Any
-    threads: Whole | None
+    temperature: Positive
+    top_p: Share
+    top_k: WholeOrZero
+    max_rows: Whole
+    threads: Threads | None
 
 
 class Gradients:
@@ -37,7 +48,7 @@ class Gradients:
     checkpoints: WholeOrZero | Sequence[WholeOrZero] | None
     batches: Whole
     resamplings: Whole
-    threads: Whole | None
+    threads: Threads | None
 
 
 class Report:
@@ -66,7 +77,7 @@ class Reproduce:
 
     table: Whole
     scale: Scale
-    seeds: Seed | Sequence[Seed]
+    seeds: Seed | Annotated[Sequence[Seed], MinLen(1)]
     dry_run: bool
     results: Text
     overrides: Sequence[Text]

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from waterline.launch.commands import train_job
 from waterline.launch.configuration import plain, setting
-from waterline.launch.jobs import jobs_of
+from waterline.launch.jobs import jobs_of, require_right
 from waterline.launch.settings import Reproduce
 from waterline.runs import BadInput
 from waterline.runs.settings import check_settings
@@ -35,7 +35,9 @@ def run_table(config: DictConfig) -> BadInput | None:
         raise BadInput(f"Table {asked['table']} cannot be run yet: choose among {known}.")
     rows, needs = _rows(asked)
     launcher = _launcher(asked, rows[-1])
-    failed: BadInput | None = launcher.run(jobs_of(rows, needs))
+    jobs = jobs_of(rows, needs)
+    require_right(jobs)
+    failed: BadInput | None = launcher.run(jobs)
     return failed
 
 

@@ -14,34 +14,26 @@ def check_clips(clip_low: float | None, clip_high: float | None, dual_clip: floa
     """Raise ValueError for clip ranges that would turn or widen the trust region."""
     if clip_low is not None and not 0 <= clip_low < 1:
         raise ValueError(
-            f"losses: clip_low is {clip_low}; use a number in [0, 1), or null for no lower clip."
+            f"clip_low={clip_low}: must be a number of at least 0 and below 1, or null."
         )
     if clip_high is not None and not 0 <= clip_high < math.inf:
-        raise ValueError(
-            f"losses: clip_high is {clip_high}; use a number of at least 0, or null for no upper "
-            "clip."
-        )
+        raise ValueError(f"clip_high={clip_high}: must be a number of at least 0, or null.")
     if dual_clip is not None and not 1 < dual_clip < math.inf:
-        raise ValueError(
-            f"losses: dual_clip is {dual_clip}; use a number above 1, or null for no dual clip."
-        )
+        raise ValueError(f"dual_clip={dual_clip}: must be a number above 1, or null.")
 
 
 def check_coefficients(kl: str | None, kl_coef: float, entropy_coef: float) -> None:
     """Raise ValueError for coefficients that are not finite, or a KL that is not chosen."""
     if kl is not None and kl not in KL_ESTIMATORS:
-        raise ValueError(
-            f"losses: the KL estimator {kl!r} is unknown; use one of {', '.join(KL_ESTIMATORS)}, "
-            "or null."
-        )
+        raise ValueError(f"kl={kl}: must be one of {', '.join(KL_ESTIMATORS)}, or null.")
     if kl is None and kl_coef != 0:
         raise ValueError(
-            f"losses: kl_coef is {kl_coef} but no KL estimator is chosen; set kl to one of "
+            f"kl_coef={kl_coef} needs a KL estimator, and none is chosen: set kl to one of "
             f"{', '.join(KL_ESTIMATORS)}."
         )
     for name, coefficient in (("kl_coef", kl_coef), ("entropy_coef", entropy_coef)):
         if not math.isfinite(coefficient):
-            raise ValueError(f"losses: {name} is {coefficient}; use a finite number.")
+            raise ValueError(f"{name}={coefficient}: must be a finite number.")
 
 
 def check_shapes(

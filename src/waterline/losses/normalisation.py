@@ -14,15 +14,14 @@ def check_normalisation(normalisation: str, length_cap: int | None) -> None:
     """Raise ValueError for an unknown normalisation, or for Seqnorm without a length cap."""
     if normalisation not in NORMALISATIONS:
         raise ValueError(
-            f"losses: the normalisation {normalisation!r} is unknown; use one of "
-            f"{', '.join(NORMALISATIONS)}."
+            f"normalisation={normalisation}: must be one of {', '.join(NORMALISATIONS)}."
         )
     if length_cap is not None and length_cap < 1:
-        raise ValueError(f"losses: length_cap is {length_cap}; use at least 1 token, or null.")
+        raise ValueError(f"length_cap={length_cap}: must be at least 1 token, or null.")
     if normalisation == "seqnorm" and length_cap is None:
         raise ValueError(
-            f"losses: seqnorm divides by a fixed length, but length_cap is {length_cap}; set it to "
-            "the longest response allowed, in tokens."
+            "length_cap=null: seqnorm divides by a fixed length; set it to the longest response "
+            "allowed, in tokens."
         )
 
 

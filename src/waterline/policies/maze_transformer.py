@@ -31,8 +31,8 @@ def maze_transformer(
     """
     if hidden_size % heads or hidden_size // heads % 2 or heads % kv_heads:
         raise ValueError(
-            f"The maze transformer cannot have hidden_size {hidden_size}, heads {heads} and"
-            f" kv_heads {kv_heads}: make hidden_size a multiple of 2·heads, and heads of kv_heads."
+            f"policy.model.heads={heads} does not fit hidden_size={hidden_size} and"
+            f" kv_heads={kv_heads}: make hidden_size a multiple of 2·heads, and heads of kv_heads."
         )
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM

@@ -1,6 +1,7 @@
 """Errors that a user can act on, and how an entry point shows them."""
 
 import difflib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -32,14 +33,21 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> BadInput:
 
 
 @contextmanager
-def as_bad_input() -> Iterator[None]:
-    """Turn a ValueError into :class:`BadInput`: for set-up, where a wrong value is the user's."""
+def as_bad_input(path: str = "") -> Iterator[None]:
+    """Turn a ValueError into :class:`BadInput`: for set-up, where a wrong value is the user's.
+
+    ``path`` is the node of the configuration that is read: a message that begins with a setting
+    of it, as ``discount=2: …`` does, then begins with the whole path of the setting.
+    """
     try:
         yield
-    except BadInput:
-        raise
     except ValueError as error:
-        raise BadInput(str(error)) from error
+        if isinstance(error, BadInput) and not path:
+            raise
+        text = str(error)
+        if path and not text.startswith(path):
+            text = f"{path}{'.' if re.match(r'[A-Za-z_]+=', text) else ': '}{text}"
+        raise BadInput(text) from error
 
 
 @contextmanager

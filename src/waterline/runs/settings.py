@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     Annotated,
     Any,
@@ -30,13 +31,16 @@ from annotated_types import Ge, Gt, Le, Len, Lt, MinLen
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from waterline.runs.checks import BadInput
-from waterline.runs.targets import TARGET, accepted_keys, is_piece, locate
+from waterline.runs.targets import TARGET, accepted_keys, is_piece, locate, required_keys
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # A count of something. What is larger is a slip, and overflows somewhere else.
 Whole = Annotated[int, Ge(1), Le(2**31 - 1)]
 WholeOrZero = Annotated[int, Ge(0), Le(2**31 - 1)]
+# What torch and the loaders start; far above any machine's cores they end the process.
+Threads = Annotated[int, Ge(1), Le(1024)]
+Workers = Annotated[int, Ge(0), Le(1024)]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Gt(0), Le(1)]
@@ -59,8 +63,13 @@ _NAMES |= {Path: "a path", type(None): "null"}
 _ORDER = {Gt: "above {}", Ge: "of at least {}", Lt: "below {}", Le: "of at most {}"}
 
 
-def check_settings(config: Mapping[str, Any], sections: Declared, path: str = "") -> None:
-    """Raise BadInput for the first setting that nothing reads, or that has a wrong value.
+def check_settings(
+    config: Mapping[str, Any],
+    sections: Declared,
+    path: str = "",
+    handed_in: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> None:
+    """Raise BadInput for the first setting that nothing reads, is missing, or has a wrong value.
 
     Args:
         config: a resolved configuration, or the node of one.
@@ -68,12 +77,19 @@ def check_settings(config: Mapping[str, Any], sections: Declared, path: str = ""
             the settings that are read there besides those that its ``_target_`` accepts. A node
             that neither has a ``_target_`` nor stands here is not checked.
         path: where ``config`` stands in the whole.
+        handed_in: by dotted path of a node, arguments of its ``_target_`` that are no settings.
+            Empty says nothing of functions: any of their arguments may be missing.
     """
     declared = _declared(sections[path]) if path in sections else {}
     accepted: Mapping[str, Any] | None = {}
+    needed = [key for key in declared if not hasattr(sections[path], key)]
     if is_piece(config):
-        target = locate(str(config[TARGET]))
-        accepted = signature_hints(target) if accepted_keys(target) is not None else None
+        target, given = locate(str(config[TARGET])), handed_in.get(path, ())
+        hints = {k: hint for k, hint in signature_hints(target).items() if k not in given}
+        accepted = hints if accepted_keys(target) is not None else None
+        # A function may be called with more later: what is known to be handed in has any name.
+        if inspect.isclass(target) or (handed_in and not given):
+            needed += [key for key in hints if key in required_keys(target)]
     elif path not in sections:
         accepted = None
     before = f"{path}." if path else ""
@@ -86,13 +102,13 @@ def check_settings(config: Mapping[str, Any], sections: Declared, path: str = ""
                 raise _unread(before, str(key), {*declared, *accepted})
             hint = Any
         require(f"{before}{key}", value, hint)
-    for key in declared:
-        if key not in config and not hasattr(sections[path], key):
+    for key in needed:
+        if key not in config:
             raise BadInput(f"The setting {before}{key} is missing: leave it as conf/ has it.")
     # Afterwards: a setting of the whole, such as the seed, may stand in the nodes below it too.
     for key, value in config.items():
         if isinstance(value, Mapping):
-            check_settings(value, sections, f"{before}{key}")
+            check_settings(value, sections, f"{before}{key}", handed_in)
 
 
 def check_fields(instance: Any) -> None:

@@ -86,6 +86,13 @@ def accepted_keys(target: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(parameter.name for parameter in parameters if parameter.kind in by_keyword)
 
 
+def required_keys(target: Callable[..., Any]) -> frozenset[str]:
+    """The keywords without which a class or function cannot be called."""
+    accepted = accepted_keys(target) or frozenset()
+    parameters = inspect.signature(target).parameters
+    return frozenset(key for key in accepted if parameters[key].default is inspect.Parameter.empty)
+
+
 def _build_inside(value: Any) -> Any:
     if is_piece(value):
         return build(value)

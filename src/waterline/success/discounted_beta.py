@@ -42,10 +42,11 @@ class DiscountedBeta(SuccessEstimate):
     source: ClassVar[str] = "history"
 
     def __init__(self, alpha: float = 0.5, beta: float = 0.5, discount: float = 0.75) -> None:
-        if not (0.0 < alpha < np.inf and 0.0 < beta < np.inf):
-            raise ValueError(f"alpha is {alpha} and beta {beta}; both must be above 0 and finite.")
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if not 0.0 < value < np.inf:
+                raise ValueError(f"{name}={value}: must be a number above 0.")
         if not 0.0 <= discount <= 1.0:
-            raise ValueError(f"discount is {discount}; it must lie in [0, 1].")
+            raise ValueError(f"discount={discount}: must be a number from 0 to 1.")
         self.alpha, self.beta, self.discount = float(alpha), float(beta), float(discount)
         self._table = {name: np.empty(0, dtype=kind) for name, kind in _COLUMNS.items()}
 

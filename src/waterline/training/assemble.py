@@ -14,9 +14,9 @@ from waterline.evaluation import Evaluation, require_split
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.runs.settings import check_settings
 from waterline.training.checkpoints import EVALUATE, load_weights
-from waterline.training.checks import check_fit, check_pieces
+from waterline.training.checks import check_final, check_fit, check_pieces
 from waterline.training.reinforcement import ReinforcementStage
-from waterline.training.settings import SECTIONS
+from waterline.training.settings import HANDED_IN, SECTIONS
 from waterline.training.stage import Stage
 from waterline.training.step import Pieces
 
@@ -31,12 +31,7 @@ def check_config(config: Config) -> None:
             wrong type or out of range.
     """
     check_fit(config)
-    check_settings(config, SECTIONS)
-    if config["trainer"]["accelerator"] in ("gpu", "cuda") and not torch.cuda.is_available():
-        raise BadInput(
-            "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
-            "trainer.devices=1, or run where there is one."
-        )
+    check_settings(config, SECTIONS, handed_in=HANDED_IN)
     check_pieces(config)
 
 
@@ -48,10 +43,14 @@ def build_task(config: Config) -> Any:
 
 def build_policy(config: Config, weights: str | Path | None = None) -> Any:
     """The policy's network, with the weights of a run's checkpoint when one is named."""
-    with as_bad_input():
-        piece = build(config["policy"])
-        # A function comes as a call that is still to be made; an instance of a class as it is.
-        policy = piece() if isinstance(piece, partial) else piece
+    try:
+        with as_bad_input():
+            piece = build(config["policy"])
+            # A function comes as a call that is still to be made; an instance of a class as it is.
+            policy = piece() if isinstance(piece, partial) else piece
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        raise BadInput(f"policy: the network cannot be made ({why}): lower its sizes.") from error
     if weights is not None:
         load_weights(policy, weights, EVALUATE)
     return policy
@@ -94,11 +93,12 @@ def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]
     Raises:
         BadInput: Something in the configuration is wrong or does not fit.
     """
+    for split in ("train", config["evaluation"]["split"]):
+        require_split(task, split)
+    check_final(config, task)
     policy = build_policy(config)
     pieces = build_pieces(config, policy)
     evaluation = build_evaluation(config)
-    for split in ("train", config["evaluation"]["split"]):
-        require_split(task, split)
     build(config["logger"])
     with as_bad_input():
         stage = build(

@@ -1,8 +1,7 @@
 """Whether the pieces of a configuration fit each other, found before a task is built."""
 
 import inspect
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, get_type_hints
 
@@ -10,7 +9,8 @@ import numpy as np
 import torch
 
 from waterline.allocation import Request
-from waterline.runs import BadInput, build
+from waterline.evaluation import require_split
+from waterline.runs import BadInput, as_bad_input, build
 from waterline.runs.targets import TARGET, is_piece, locate
 
 Config = Mapping[str, Any]
@@ -65,18 +65,24 @@ def check_pieces(config: Config) -> None:
     """
     found: dict[str, Any] = {}
     for name in ("success", "allocation", "advantages", "losses", "evaluation", "logger"):
-        with _named(name):
+        with as_bad_input(name):
             found[name] = build(config[name])
+    ks, most = (getattr(found["evaluation"], name, None) for name in ("ks", "n"))
+    if ks and most and min(ks) > most:
+        raise BadInput(
+            f"evaluation.ks={list(ks)}: Pass@{min(ks)} needs more than evaluation.n={most} "
+            "responses; raise n, or lower a K."
+        )
     for name in ("training", "supervised"):
         stage = config[name] or {}
         for key in [key for key in ("optimizer", "update") if key in stage]:
-            with _named(f"{name}.{key}"):
+            with as_bad_input(f"{name}.{key}"):
                 build(stage[key])
     if found["allocation"].reads_budget:
         _check_rollouts(config, found)
     advantage, verifier = found["advantages"], locate(str(config["rewards"][TARGET]))
     if getattr(verifier, "fractional", False) and isinstance(advantage, partial):
-        with _named("advantages"):  # one that is defined for 0 and 1 alone says so
+        with as_bad_input("advantages"):  # one that is defined for 0 and 1 alone says so
             advantage(torch.tensor([0.5, 0.0]), torch.zeros(2, dtype=torch.int64))
 
 
@@ -90,34 +96,67 @@ def _check_rollouts(config: Config, found: Mapping[str, Any]) -> None:
         p=np.full(len(ids), 0.5), known=np.ones(len(ids), dtype=bool), n0=n0, ids=ids,
         past_trials=trials, past_successes=successes,
     )  # fmt: skip
-    with _named("allocation"):
+    with as_bad_input("allocation"):
         found["allocation"].start(request)
     advantage = found["advantages"]
     if not isinstance(advantage, partial):
         return
     k = config["advantages"].get("k", 0)
-    with _named("advantages"):
-        one = torch.nn.functional.one_hot(torch.tensor(0), min(n0, 4096)).double()
-        signal = advantage(one, torch.zeros(len(one), dtype=torch.int64)).any()
     if k > n0:
         raise BadInput(
             f"advantages.k={k} is above allocation.n0={n0}, so that no group has a signal: lower "
             f"advantages.k to at most {n0}, or raise allocation.n0."
         )
+    with as_bad_input("advantages"):
+        one = torch.nn.functional.one_hot(torch.tensor(0), min(n0, 4096)).double()
+        signal = advantage(one, torch.zeros(len(one), dtype=torch.int64)).any()
     if not signal:
         raise BadInput(
             f"allocation.n0={n0}: a group baseline needs at least 2 rollouts per prompt."
         )
 
 
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """An error of a piece says where in the configuration it stands."""
-    try:
-        yield
-    except (ValueError, TypeError, OverflowError) as error:
-        text = str(error)
-        raise BadInput(text if text.startswith(path) else f"{path}: {text}") from error
+def check_final(config: Config, task: Any) -> None:
+    """Finds what of ``final`` would fail after the training.
+
+    Raises:
+        BadInput: Its split is empty, or its comparison of gradients cannot be made.
+    """
+    final, steps = config["final"], config["training"]["steps"]
+    if final["split"] is not None:
+        require_split(task, final["split"])
+    if not final["gradients"]["n0"]:
+        return
+    if not task.has_likelihood:
+        raise BadInput(
+            "final.gradients.n0 asks to compare gradients with that of the likelihood, which this "
+            "task does not have: set it to null."
+        )
+    every = config["evaluation"]["every"]
+    for step in final["gradients"]["checkpoints"] or ():
+        if step != steps and (step > steps or not every or step % every):
+            raise BadInput(
+                f"final.gradients.checkpoints: the weights of step {step} will not be kept, but "
+                f"those of evaluated steps (evaluation.every={every}) and of the last ({steps}): "
+                "choose among them."
+            )
+
+
+def check_device(trainer: Config) -> None:
+    """Raises BadInput where this machine does not have the devices that a run asks for."""
+    gpus = torch.cuda.device_count()
+    there = {"gpu": gpus, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
+    count = there.get(trainer["accelerator"], trainer["devices"])
+    if count == 0:
+        raise BadInput(
+            "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
+            "trainer.devices=1, or run where there is one."
+        )
+    if trainer["devices"] > count:
+        raise BadInput(
+            f"trainer.devices={trainer['devices']} is above the {count} of this machine: lower it, "
+            "or run where there are as many."
+        )
 
 
 def _made_by(target: Any) -> Any:

@@ -9,6 +9,7 @@ import torch
 from annotated_types import Ge, Lt
 from torch import nn
 
+from waterline.runs.checks import BadInput
 from waterline.runs.settings import (
     NotNegative,
     Positive,
@@ -43,6 +44,11 @@ class OptimizerSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.horizon is not None and self.horizon <= self.warmup_steps:
+            raise BadInput(
+                f"horizon={self.horizon}: must be above warmup_steps={self.warmup_steps}, from "
+                "which on the rate falls."
+            )
 
     def lr_at(self, step: int, steps: int) -> float:
         """Learning rate of step ``step`` (from 0) of ``steps``."""

@@ -24,6 +24,7 @@ from waterline.training.assemble import (
     seed_generators,
     set_threads,
 )
+from waterline.training.checks import check_device
 from waterline.training.fit import fit
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
@@ -47,6 +48,7 @@ def train_base(config: Config, task: Any = None) -> RunFolder:
         folder.check_identity(identity(read))
         return folder
 
+    check_device(config["trainer"])
     task = build_task(config) if task is None else task
     stage = build_supervised(config, task)
     return _run(config, read, folder, stage, config["supervised"], None)
@@ -63,6 +65,7 @@ def train(config: Config, default: Config) -> RunFolder:
     if folder.state() is State.done:
         folder.check_identity(identity(config))
         return folder
+    check_device(config["trainer"])
     task = build_task(config)
     stage, evaluation = assemble(config, task)
     # Everything was built and checked before hours go into the base.

@@ -6,9 +6,18 @@ A setting without a value here stands in every configuration; one with a value m
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Lt
+from annotated_types import Ge, Le, Lt
 
-from waterline.runs.settings import Piece, Section, Seed, Text, Whole, WholeOrZero
+from waterline.runs.settings import (
+    Piece,
+    Section,
+    Seed,
+    Text,
+    Threads,
+    Whole,
+    WholeOrZero,
+    Workers,
+)
 
 
 class Run:
@@ -60,7 +69,7 @@ class Final:
 class FinalGradients:
     """The comparison of gradients that follows the last step."""
 
-    n0: Sequence[Whole] | None
+    n0: Sequence[Annotated[int, Ge(2), Le(2**31 - 1)]] | None  # one response has no baseline
     checkpoints: Sequence[WholeOrZero] | None
 
 
@@ -70,8 +79,8 @@ class Trainer:
     accelerator: Literal["cpu", "gpu", "cuda", "mps", "auto"]
     devices: Whole
     num_nodes: Whole
-    threads: Whole | None
-    workers: WholeOrZero
+    threads: Threads | None
+    workers: Workers
     enable_progress_bar: bool
     deterministic: bool = False
 
@@ -110,4 +119,11 @@ SECTIONS: dict[str, type] = {
     "training": Training,
     "supervised": Training,
     "evaluation": Evaluation,
+}
+# Arguments that no configuration sets, since they are handed in when a piece is built or called.
+HANDED_IN: dict[str, frozenset[str]] = {
+    "engine": frozenset({"policy"}),
+    "advantages": frozenset({"rewards", "group"}),
+    "training": frozenset({"policy", "task", "pieces", "seed", "workers"}),
+    "supervised": frozenset({"policy", "task", "seed"}),
 }

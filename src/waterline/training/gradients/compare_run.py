@@ -9,7 +9,7 @@ from typing import Any
 
 from waterline.losses import LabelSamples
 from waterline.runs import BadInput, RunFolder, as_bad_input, identity
-from waterline.runs.settings import Whole, checked
+from waterline.runs.settings import Threads, Whole, checked
 from waterline.training import assemble
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
@@ -28,7 +28,7 @@ def compare_run(
     checkpoints: Sequence[int] | None = None,
     batches: Whole = 2,
     resamplings: Whole = 64,
-    threads: Whole | None = None,
+    threads: Threads | None = None,
 ) -> Path:
     """Writes ``gradients/{cosines,fidelity}.parquet`` of the run in ``root``; gives their folder.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import RankedEngine, SamplingParams
-from waterline.runs import stream_key
+from waterline.runs import BadInput, stream_key
 from waterline.runs.settings import Positive, Seed, Whole
 from waterline.tasks import Prompt, Task, require_whole_batches
 from waterline.training.batches import Ints, further_rows, rows_at
@@ -54,6 +54,11 @@ class SequenceStage(ReinforcementStage):
         temperature: Positive = 1.0,
         step_on_no_signal: bool = False,
     ) -> None:
+        if update.minibatches > batch:
+            raise BadInput(
+                f"training.update.minibatches={update.minibatches} is above training.batch="
+                f"{batch}: lower it, for each part needs a prompt."
+            )
         self.prompts = task.splits["train"]
         require_whole_batches(len(self.prompts), batch)
         super().__init__(
