@@ -7,10 +7,11 @@ python experiments/report.py figure=3 scale=laptop
 from pathlib import Path
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import plain
 from waterline.reporting import report
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -19,7 +20,7 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 @hydra.main(config_path="../conf", config_name="report", version_base="1.3")
 def main(config: DictConfig) -> None:
     with job():
-        report(config, Console())
+        report(OmegaConf.create(plain(config)), Console())
 
 
 if __name__ == "__main__":

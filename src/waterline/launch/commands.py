@@ -7,12 +7,14 @@ import logging
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
+import omegaconf
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -20,17 +22,24 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from waterline.launch.configuration import STAGES, default_config, plain
+from waterline.launch.arguments import options, readable
+from waterline.launch.configuration import STAGES, default_config, plain, require_settings
 from waterline.launch.finish import check_final, finish
-from waterline.runs import BadInput, sentence_errors, unknown_name
+from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 
 log = logging.getLogger("waterline")
-_SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg")
+# Of a sweep that this process carries out itself: what failed, as the user would name it.
+_failed: list[tuple[str, BadInput | RunFailed]] | None = None
+_SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg", "-i", "--info")
 
 
 def run_command(
-    main: Callable[[], None], conf: Path, name: str, example: Sequence[str] = ()
+    main: Callable[[], None],
+    conf: Path,
+    name: str,
+    example: Sequence[str] = (),
+    always: bool = False,
 ) -> None:
     """Calls a Hydra entry point; an error of the user is one line on stderr and exit status 2.
 
@@ -38,21 +47,33 @@ def run_command(
         main: decorated by ``hydra.main``.
         conf: the folder of its configurations; ``name``: that of the primary one.
         example: a choice for each group that has no default and the command line must choose.
+        always: whether the example is the choice where the command line has none.
     """
+    global _failed
+    _failed = []
     _quieten()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
-    if any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
+    if always or any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
         sys.argv += missing
     with sentence_errors():
+        sys.argv[1:] = readable(sys.argv[1:], conf)
         try:
             main()
-        except (HydraException, OmegaConfBaseException) as error:
-            groups = [_group(e).rstrip("=") for e in missing]
-            raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
         except KeyboardInterrupt:
             print("interrupted: the same command continues", file=sys.stderr, flush=True)
             raise SystemExit(130) from None
+        except Exception as error:
+            if not _is_hydras(error):
+                raise
+            groups = [_group(e).rstrip("=") for e in missing]
+            raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
+        if _failed:
+            jobs = "; ".join(overrides for overrides, _ in _failed)
+            first = _failed[0][1]
+            raise type(first)(
+                f"{len(_failed)} of the sweep's jobs failed, the others went on ({jobs}): {first}"
+            )
 
 
 @contextmanager
@@ -64,10 +85,13 @@ def job() -> Iterator[None]:
         except MissingMandatoryValue as error:
             key = error.full_key
             raise BadInput(f"{key} has no value: give one with {key}=….") from error
-    except BadInput as error:
+    except (BadInput, RunFailed) as error:
         if HydraConfig.get().mode is RunMode.MULTIRUN:
             log.error("%s", error)
-            raise
+            if _failed is None:  # a process of its own, whose end tells the cluster
+                raise
+            _failed.append((" ".join(HydraConfig.get().overrides.task), error))
+            return
         with sentence_errors():
             raise
 
@@ -81,14 +105,15 @@ def train_job(config: DictConfig) -> None:
 
     with job():
         settings = plain(config)
+        default = default_config(settings.get("seed", 0), HydraConfig.get().runtime.choices)
+        require_settings(settings, default)
         check_final(settings["final"])
         if settings["stage"] not in STAGES:
             raise unknown_name("stage", settings["stage"], STAGES)
         if settings["stage"] == "base":
             folder = train_base(settings)
         else:
-            choices = HydraConfig.get().runtime.choices
-            folder = train(settings, default_config(settings["seed"], choices))
+            folder = train(settings, default)
         first = is_first_process()
         if dist.is_initialized():
             dist.destroy_process_group()  # the first rank goes on alone
@@ -101,34 +126,34 @@ def _group(choice: str) -> str:
     return choice.partition("=")[0] + "="
 
 
-def _options(conf: Path, group: str) -> list[str]:
-    folder = conf / group
-    files = (file.relative_to(folder).with_suffix("") for file in folder.rglob("*.yaml"))
-    return sorted(file.as_posix() for file in files)
+def _is_hydras(error: Exception) -> bool:
+    """Whether Hydra or OmegaConf refuses the command; some of what they raise has no type."""
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return True
+    *_, last = traceback.extract_tb(error.__traceback__)
+    packages = [Path(str(package.__file__)).parent for package in (hydra, omegaconf)]
+    return any(Path(last.filename).is_relative_to(package) for package in packages)
 
 
 def _sentence(
     error: Exception, arguments: Sequence[str], conf: Path, name: str, missing: Sequence[str]
 ) -> str:
     """What Hydra reports over several lines, as one: what, where, and what to do."""
-    first = str(error).strip().splitlines()[0].rstrip(".")
+    first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     if isinstance(error, OverrideParseException):
         return f"The argument {error.override!r} cannot be read ({first}): quote it, or fix it."
-    if ambiguous := re.match(r"Ambiguous value for argument '(.+)'", first):
-        key, _, values = ambiguous[1].partition("=")
-        return (
-            f"{ambiguous[1]} holds several values: add -m for a run of each, or write a list as "
-            f"{key}=[{values}]."
-        )
     if first.startswith("You must specify"):
-        hints = [f"{group}= ({', '.join(_options(conf, group))})" for group in missing]
+        hints = [f"{group}= ({', '.join(options(conf, group))})" for group in missing]
         return f"The command needs {' and '.join(hints)}: add it."
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")
+        if not value:
+            known = [file.stem for file in conf.glob("*.yaml")]
+            return str(unknown_name("configuration", group, known))
         if group == "hydra":
             group, _, value = error.missing_cfg_file.rpartition("/")
             return str(unknown_name(group, value, error.options or ()))
-        return str(unknown_name(group, value, _options(conf, group)))
+        return str(unknown_name(group, value, options(conf, group)))
     unknown = re.match(r"Could not override '([^']+)'", first)
     if not unknown:
         return f"{first}: fix the configuration or the command."

@@ -12,6 +12,8 @@ from hydra.core.object_type import ObjectType
 from omegaconf import DictConfig, OmegaConf
 
 from waterline.runs import BadInput, RunFolder, unknown_name
+from waterline.runs.paths import from_user, map_paths
+from waterline.runs.targets import TARGET, is_piece, locate, optional_keys
 
 STAGES = ("base", "reinforcement")
 
@@ -28,10 +30,36 @@ def setting(key: str, value: Any) -> str:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration resolved into dicts, lists and scalars."""
+    """The configuration resolved into dicts, lists and scalars, with paths that can be opened.
+
+    Raises:
+        BadInput: A path is none, or a ``_target_`` does not exist.
+    """
     container = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     assert isinstance(container, dict)
-    return {str(key): value for key, value in container.items()}
+    return map_paths({str(key): value for key, value in container.items()}, from_user)
+
+
+def require_settings(
+    config: Mapping[str, Any], default: Mapping[str, Any], above: str = ""
+) -> None:
+    """Raise BadInput for what ``~`` or null has removed from ``config`` though it is needed.
+
+    What a piece has a default for may go, and so may all settings of a piece that was exchanged.
+    """
+    if is_piece(default) and config.get(TARGET) != default[TARGET]:
+        return
+    optional = optional_keys(locate(str(default[TARGET]))) if is_piece(default) else ()
+    for key, value in default.items():
+        there = config.get(key)
+        if key not in config or (there is None and isinstance(value, Mapping)):
+            if key not in optional and above + key != "supervised":
+                raise BadInput(
+                    f"The setting {above}{key} is needed, and the command removes it: leave out "
+                    f"~{above}{key} or {above}{key}=null."
+                )
+        elif isinstance(value, Mapping) and isinstance(there, Mapping):
+            require_settings(there, value, f"{above}{key}.")
 
 
 def default_config(seed: int, choices: Mapping[str, Any]) -> dict[str, Any]:

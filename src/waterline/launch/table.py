@@ -10,23 +10,21 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig
 
 from waterline.launch.commands import train_job
-from waterline.launch.configuration import plain, setting
+from waterline.launch.configuration import setting
 from waterline.launch.jobs import jobs_of
 from waterline.runs import BadInput
 
 Overrides = list[str]
 
 
-def run_table(config: DictConfig) -> BadInput | None:
-    """Runs what is missing of the table that ``conf/reproduce.yaml`` describes.
+def run_table(asked: dict[str, Any]) -> BadInput | None:
+    """Runs what is missing of the table that the settings of ``conf/reproduce.yaml`` ask for.
 
     Returns:
         None when all its runs are done, or else an error that says how many are not.
     """
-    asked = plain(config)
     if asked["table"] not in asked["tables"]:
         known = ", ".join(map(str, asked["tables"]))
         raise BadInput(f"Table {asked['table']} cannot be run yet: choose among {known}.")

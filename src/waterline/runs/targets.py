@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,18 @@ def accepted_keys(target: Callable[..., Any]) -> frozenset[str] | None:
         return None
     by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return frozenset(parameter.name for parameter in parameters if parameter.kind in by_keyword)
+
+
+def optional_keys(target: Callable[..., Any]) -> frozenset[str]:
+    """The keywords of a class or function that have a default."""
+    parameters = inspect.signature(target).parameters.values()
+    return frozenset(p.name for p in parameters if p.default is not p.empty)
+
+
+def path_keys(target: Callable[..., Any]) -> frozenset[str]:
+    """The keywords of a class or function that take a path, as their annotation says."""
+    parameters = inspect.signature(target).parameters.values()
+    return frozenset(p.name for p in parameters if re.search(r"\bPath\b", str(p.annotation)))
 
 
 def _build_inside(value: Any) -> Any:

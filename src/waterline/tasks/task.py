@@ -38,6 +38,9 @@ class Task(Protocol):
     Attributes:
         has_likelihood: Whether the success probability of a prompt is known exactly, without
             sampling. Never so for sequences; see ``ImageTask`` for one that has it.
+
+    A task whose prompts depend on files has a ``fingerprint`` besides, a short digest of them. A
+    run records it and refuses to go on with other files.
     """
 
     has_likelihood: ClassVar[bool]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from waterline.evaluation import Subject
 from waterline.rollouts import Ranks
 from waterline.runs import RunFolder, as_bad_input, build
+from waterline.runs.paths import opened
 from waterline.training.assemble import (
     build_evaluation,
     build_policy,
@@ -18,6 +19,7 @@ from waterline.training.assemble import (
     set_threads,
 )
 from waterline.training.checkpoints import Checkpoints, load_checkpoint
+from waterline.training.inputs import inputs_of
 
 if TYPE_CHECKING:
     from waterline.evaluation.stores import StepTable
@@ -48,14 +50,16 @@ def evaluate_run(
         BadInput: The folder holds no run, or the run no such checkpoint.
     """
     folder = RunFolder(root)
-    config = folder.read_config()
+    config = opened(folder.read_config())
     path = Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
     policy = build_policy(config, path).to(device_of(config))
     step = 0 if config["method"] == "base" else int(load_checkpoint(path)["done"])
+    task = build_task(config)
+    folder.check_inputs(inputs_of({}, task))
     subject = Subject(
-        task=build_task(config), policy=policy, engine=build(config["engine"], policy=policy),
+        task=task, policy=policy, engine=build(config["engine"], policy=policy),
         verifier=build(config["rewards"]), ranks=Ranks(), seed=config["seed"], version=step,
         workers=config["trainer"]["workers"],
     )  # fmt: skip

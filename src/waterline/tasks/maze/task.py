@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from waterline.runs.checks import as_bad_input, require_whole
 from waterline.tasks.maze.files import LoadedMazes
 from waterline.tasks.maze.generate import generate_mazes, require_that_many_exist
 from waterline.tasks.maze.grid import DONE, EOS, Grid
@@ -47,8 +48,10 @@ class MazeTask:
     ) -> None:
         counts = {"test": test, "dev": dev, "train": train, "sft": sft}
         for split, count in counts.items():
-            if not 0 <= count <= 500_000_000:
+            if not isinstance(count, int) or not 0 <= count <= 500_000_000:
                 raise ValueError(f"The split {split} has {count} mazes; give 0 to 500,000,000.")
+        # None would draw a seed that nothing records: other mazes at each start.
+        require_whole("task.seed", seed, -(2**63), 2**63)
         if max_response < 1:
             raise ValueError(f"max_response is {max_response} tokens; give at least 1.")
         self.max_response = max_response
@@ -56,14 +59,21 @@ class MazeTask:
         self._counts, self._made = counts, dict[str, list[Prompt]]()
         self._given: set[bytes] = set()  # the cells of the mazes in ``_made``
         self._take: Callable[[str, int, Set[bytes]], list[tuple[Grid, str]]]
+        self._loaded: LoadedMazes | None = None
         if path is None:
             require_that_many_exist(size, counts)
             self._take = partial(generate_mazes, size, seed)
         else:
-            self._take = LoadedMazes(Path(path).expanduser(), size, counts, seed).take
+            self._loaded = LoadedMazes(Path(path).expanduser(), size, counts, seed)
+            self._take = self._loaded.take
         self.splits: dict[str, Sequence[Prompt]] = {
             split: LazyPrompts(counts[split], partial(self._prompts, split)) for split in _FIRST_ID
         }
+
+    @property
+    def fingerprint(self) -> str | None:
+        """A digest of the files that the mazes come from; None where they are generated."""
+        return None if self._loaded is None else self._loaded.fingerprint
 
     def _prompts(self, split: str) -> list[Prompt]:
         # No maze stands twice, and test gets its mazes first: what stands before a split in
@@ -73,7 +83,8 @@ class MazeTask:
             if split in self._made:
                 break
             if name not in self._made:
-                mazes = self._take(name, count, self._given)
+                with as_bad_input():
+                    mazes = self._take(name, count, self._given)
                 self._given.update(grid.cells for grid, _ in mazes)
                 self._made[name] = [
                     Prompt(i, grid.prompt_text(), grid.prompt_tokens(), grid.prompt_text() + way)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from waterline.runs import BadInput, RunFolder, identity
+from waterline.runs.paths import opened
 from waterline.training import assemble
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
 from waterline.training.gradients.tables import GradientTables
+from waterline.training.inputs import inputs_of
 from waterline.training.labels.batches import StepBatches
 
 log = logging.getLogger("waterline")
@@ -43,11 +45,12 @@ def compare_run(
         BadInput: The folder holds no run on images, no such checkpoint, or another comparison.
     """
     folder = RunFolder(root)
-    config = folder.read_config()
+    config = opened(folder.read_config())
     for name, value in (("batches", batches), ("resamplings", resamplings)):
         if not isinstance(value, int) or value < 1:
             raise BadInput(f"{name}={value}: must be a whole number of at least 1.")
     task = assemble.build_task(config)
+    folder.check_inputs(inputs_of({}, task))
     if not task.has_likelihood:
         raise BadInput(f"{folder.root} is no run on images: its likelihood is not known.")
     kept = Checkpoints(folder.checkpoints)
