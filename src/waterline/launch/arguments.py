@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException
 
 from waterline.launch.configuration import setting
 from waterline.runs import BadInput
@@ -49,7 +49,7 @@ def _readable(argument: str, conf: Path, sweeps: bool, parser: OverridesParser) 
         raise BadInput(f"The argument {argument!r} has no name of a setting: write key=value.")
     try:
         override = parser.parse_override(argument)
-    except OverrideParseException as error:
+    except HydraException as error:
         names_a_file = key.lstrip("+") in OWN or key.startswith(("task.", "+task."))
         if names_a_file and not value.startswith(("[", "{", "'", '"')):
             return setting(key, value)

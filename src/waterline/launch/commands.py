@@ -25,12 +25,13 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from waterline.launch.arguments import options, readable
 from waterline.launch.configuration import STAGES, default_config, plain, require_settings
 from waterline.launch.finish import check_final, finish
+from waterline.launch.jobs import names
 from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
 
 log = logging.getLogger("waterline")
-# Of a sweep that this process carries out itself: what failed, as the user would name it.
-_failed: list[tuple[str, BadInput | RunFailed]] | None = None
+# The jobs of a sweep that this process carries out itself, and why each failed.
+_sweep: list[tuple[Sequence[str], BadInput | RunFailed | None]] | None = None
 _SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg", "-i", "--info")
 
 
@@ -49,13 +50,13 @@ def run_command(
         example: a choice for each group that has no default and the command line must choose.
         always: whether the example is the choice where the command line has none.
     """
-    global _failed
-    _failed = []
+    global _sweep
+    _sweep = []
     _quieten()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
     if always or any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
-        sys.argv += missing
+        sys.argv[1:1] = missing  # first: the last option may take a value
     with sentence_errors():
         sys.argv[1:] = readable(sys.argv[1:], conf)
         try:
@@ -68,12 +69,10 @@ def run_command(
                 raise
             groups = [_group(e).rstrip("=") for e in missing]
             raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
-        if _failed:
-            jobs = "; ".join(overrides for overrides, _ in _failed)
-            first = _failed[0][1]
-            raise type(first)(
-                f"{len(_failed)} of the sweep's jobs failed, the others went on ({jobs}): {first}"
-            )
+        named = zip(names([row for row, _ in _sweep]), _sweep, strict=True)
+        if failed := [(name, error) for name, (_, error) in named if error is not None]:
+            (_, first), jobs = failed[0], ", ".join(name for name, _ in failed)
+            raise type(first)(f"{len(failed)} of {len(_sweep)} jobs failed ({jobs}): {first}")
 
 
 @contextmanager
@@ -85,15 +84,19 @@ def job() -> Iterator[None]:
         except MissingMandatoryValue as error:
             key = error.full_key
             raise BadInput(f"{key} has no value: give one with {key}=….") from error
+        except (HydraException, OmegaConfBaseException) as error:
+            raise BadInput(_otherwise(error)) from error
     except (BadInput, RunFailed) as error:
-        if HydraConfig.get().mode is RunMode.MULTIRUN:
-            log.error("%s", error)
-            if _failed is None:  # a process of its own, whose end tells the cluster
+        if HydraConfig.get().mode is not RunMode.MULTIRUN:
+            with sentence_errors():
                 raise
-            _failed.append((" ".join(HydraConfig.get().overrides.task), error))
-            return
-        with sentence_errors():
+        log.error("%s", error)
+        if _sweep is None:  # a process of its own, whose end tells the cluster
             raise
+        _sweep.append((HydraConfig.get().overrides.task, error))
+    else:
+        if _sweep is not None and HydraConfig.get().mode is RunMode.MULTIRUN:
+            _sweep.append((HydraConfig.get().overrides.task, None))
 
 
 def train_job(config: DictConfig) -> None:
@@ -135,11 +138,19 @@ def _is_hydras(error: Exception) -> bool:
     return any(Path(last.filename).is_relative_to(package) for package in packages)
 
 
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _otherwise(error: Exception) -> str:
+    return f"{_first_line(error)}: fix the configuration or the command."
+
+
 def _sentence(
     error: Exception, arguments: Sequence[str], conf: Path, name: str, missing: Sequence[str]
 ) -> str:
     """What Hydra reports over several lines, as one: what, where, and what to do."""
-    first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    first = _first_line(error)
     if isinstance(error, OverrideParseException):
         return f"The argument {error.override!r} cannot be read ({first}): quote it, or fix it."
     if first.startswith("You must specify"):
@@ -156,7 +167,7 @@ def _sentence(
         return str(unknown_name(group, value, options(conf, group)))
     unknown = re.match(r"Could not override '([^']+)'", first)
     if not unknown:
-        return f"{first}: fix the configuration or the command."
+        return _otherwise(error)
     key = unknown[1]
     others = [a for a in arguments if "=" in a and not a.startswith(("-", key, "hydra"))]
     GlobalHydra.instance().clear()
@@ -176,7 +187,8 @@ def _sentence(
 
 
 def _quieten() -> None:
-    """Warnings of Lightning about its own ways are not for the user."""
+    """What Lightning and matplotlib say about their own ways is not for the user."""
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
     for message in (
         ".*`srun` command.*",
         ".*treespec.*deprecated.*",

@@ -74,7 +74,7 @@ def to_record(path: str) -> str:
 
 def from_record(path: str) -> str:
     """A recorded path as this process opens it: short where the user is inside the checkout."""
-    full, here = CHECKOUT / path, Path.cwd()
+    full, here = CHECKOUT / os.path.expanduser(path), Path.cwd()
     inside = full.is_relative_to(CHECKOUT) and here.is_relative_to(CHECKOUT)
     return os.path.relpath(full, here) if inside else str(full)
 
