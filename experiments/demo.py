@@ -4,6 +4,7 @@ Run through `make demo`. A stopped demo continues where it was; a finished one s
 again (remove results/maze-demo to start afresh). Arguments are settings of all three runs.
 """
 
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -140,7 +141,12 @@ def main(config: DictConfig) -> None:
         listed = jobs(chosen.overrides.task)
         logs = folder / ".jobs"
         run = partial(run_local, script=HERE / "train.py", logs=logs, workers=3, threads=1)
-        if error := carry_out(listed, run, "side by side on this machine"):
+        try:
+            error = carry_out(listed, run, "side by side on this machine")
+        except KeyboardInterrupt:
+            print("stopped: `make demo` continues where it was", file=sys.stderr)
+            raise SystemExit(130) from None
+        if error:
             raise error
         own = {listed_job.folder for listed_job in listed}
         show(console, [r for r in load_runs(folder.parent, folder.name) if r.path in own], folder)

@@ -33,11 +33,12 @@ def command(monkeypatch, capfd):
     monkeypatch.chdir(ROOT)
 
     def call(script, *arguments):
-        monkeypatch.setattr(sys, "argv", [f"experiments/{script}.py", *arguments])
+        file = str(ROOT / "experiments" / f"{script}.py")
+        monkeypatch.setattr(sys, "argv", [file, *arguments])
         GlobalHydra.instance().clear()
         capfd.readouterr()
         try:
-            runpy.run_path(f"experiments/{script}.py", run_name="__main__")
+            runpy.run_path(file, run_name="__main__")
             status = 0
         except SystemExit as end:
             status = end.code
@@ -72,6 +73,26 @@ def one_sentence(result):
         ),
         ((*RUN, "seed=0,1"), r"seed=0,1 holds several values: add -m .*seed=\[0,1\]"),
         ((*RUN, "hydra/launcher=cloud", "-m"), "no hydra/launcher 'cloud'.*local.*slurm_cpu"),
+        ((*RUN, "method=sera,maxrl"), r"holds several values: add -m for a run of each\.$"),
+        ((*RUN, "seed=range(2)"), r"holds several values: add -m for a run of each\.$"),
+        ((*RUN, "-m", "method=glob(zz*)"), "fits none of ce, "),
+        ((*RUN, "~logger"), "setting logger is needed"),
+        ((*RUN, "~paths"), "setting paths is needed"),
+        ((*RUN, "~final.n"), "setting final.n is needed"),
+        ((*RUN, "~allocation.n0"), "setting allocation.n0 is needed"),
+        ((*RUN, "~training.batch"), "setting training.batch is needed"),
+        ((*RUN, "logger=null"), "Config group override must be"),
+        ((*RUN, "~seed"), "'seed' not found"),
+        ((*RUN, "+new=1"), "Nothing reads the setting new"),
+        ((*RUN, "++x=1"), "Nothing reads the setting x"),
+        ((*RUN, "=3"), "no name of a setting"),
+        ((*RUN, "--resolve"), "--resolve flag"),
+        ((*RUN, "--config-name", "tarin"), "no configuration 'tarin': did you mean 'train'"),
+        ((*RUN, "--config-dir", "/nowhere"), "'/nowhere' not found"),
+        ((*RUN, "task.seed=null"), "task.seed=None: must be a whole number"),
+        ((*RUN, "task.path="), "task.path is empty"),
+        ((*RUN, "task.path=/nowhere/a (1)"), r"no mazes at /nowhere/a \(1\)"),
+        ((*RUN, "base.path="), "base.path is empty"),
         ((*RUN, "final.split=tset"), "final.split=tset: choose dev or test"),
         ((*RUN, "final.n=0"), "final.n=0: must be a whole number"),
         ((*RUN, "training.lr=1"), "did you mean 'training.optimizer.lr'"),
@@ -94,6 +115,35 @@ def one_sentence(result):
 )
 def test_training_refuses_in_one_sentence(command, tmp_path, arguments, said):
     assert re.search(said, one_sentence(command("train", f"paths.results={tmp_path}", *arguments)))
+
+
+@pytest.mark.parametrize("results", ["", "null", "1e3", "~no-such-user/x", __file__])
+def test_results_that_are_no_folder_are_refused(command, results):
+    assert "results" in one_sentence(command("train", *RUN, f"paths.results={results}"))
+    assert "results" in one_sentence(command("reproduce", "table=4", f"results={results}"))
+
+
+@pytest.mark.parametrize(
+    "flags", [("--help",), ("--cfg", "job"), ("--info", "config"), ("--info",)]
+)
+@pytest.mark.parametrize("script", ["train", "evaluate", "report", "reproduce", "gradients"])
+def test_what_hydra_shows_needs_no_choice(command, script, flags):
+    status, out, err = command(script, *flags)
+    assert (status, err) == (0, "")
+    assert out
+
+
+def test_other_folders_give_the_same_results(command, tmp_path, monkeypatch):
+    """A relative path is the user's, what the command leaves out is the checkout's."""
+    dry = ("reproduce", "table=4", "seeds=0", "dry_run=true")
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = command(*dry)
+    assert f" in {ROOT}/results/maze-laptop/base/seed-0\n" in out
+    _, out, _ = command(*dry, "results=out/user=me (1)")
+    assert " in out/user=me (1)/maze-laptop/base/seed-0\n" in out
+    monkeypatch.chdir(ROOT / "experiments")
+    _, out, _ = command(*dry)
+    assert " in ../results/maze-laptop/base/seed-0\n" in out
 
 
 NO_PARTNER = "samples nothing and allocation=none belongs to it alone"
@@ -429,7 +479,9 @@ def test_a_sweep_goes_on_after_a_bad_job(command, tmp_path, run):
     )  # fmt: skip
     # SERA with n0=16 and n_max=12 cannot meet its budget; MaxRL does not read n_max.
     assert status == 2
-    assert "at most n_max = 12" in err.strip().splitlines()[-1]
+    (line,) = err.strip().splitlines()
+    assert "2 of 16 jobs failed (sera n0=16 n_max=12 seed=0, sera n0=16 n_max=12 seed=1)" in line
+    assert "at most n_max = 12" in line
     done = sorted(
         f.parent.relative_to(tmp_path / "maze-laptop").as_posix()
         for f in tmp_path.rglob("config.yaml")

@@ -14,6 +14,7 @@ from waterline.launch.configuration import setting
 from waterline.runs import BadInput
 from waterline.runs.paths import OWN
 
+_FLAGS = ("-m", "--multirun", "-r", "--run", "--resolve")
 _KEY = re.compile(r"[+~]*[\w./@:-]+")
 
 
@@ -33,6 +34,9 @@ def readable(arguments: Sequence[str], conf: Path) -> list[str]:
     Raises:
         BadInput: An argument is no setting, has several values without -m, or none with it.
     """
+    # Hydra takes settings before or after its flags, but not both.
+    flags = [argument for argument in arguments if argument in _FLAGS]
+    arguments = [*flags, *(argument for argument in arguments if argument not in _FLAGS)]
     sweeps = any(a == "-m" or a.startswith(("--mult", "hydra.mode=")) for a in arguments)
     parser = OverridesParser.create()
     return [

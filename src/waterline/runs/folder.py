@@ -173,8 +173,9 @@ class RunFolder:
             BadInput: The folder holds no run.
         """
         if not self.config.exists():
+            where = "" if self.root.is_absolute() else f" (below {Path.cwd()})"
             raise BadInput(
-                f"{self.root} holds no run: name a folder with a config.yaml, as in run=…."
+                f"{self.root}{where} holds no run: name a folder with a config.yaml, as in run=…."
             )
         # Imported here, since the folder of a run is also read where no YAML is installed.
         import yaml

@@ -46,7 +46,8 @@ def from_user(key: str, path: Any) -> str | None:
     """A path of a command as this process opens it: ``~`` is the home, else it stays as it is.
 
     Raises:
-        BadInput: It is empty, no path, or of a user that does not exist.
+        BadInput: It is empty, no path, of a user that does not exist, or a file that should be a
+            folder.
     """
     if path is None and OWN.get(key, True):
         return None
@@ -57,6 +58,10 @@ def from_user(key: str, path: Any) -> str | None:
         raise BadInput(f"{key} is empty: name a file or a folder, or leave {key}= out.")
     if found.startswith("~"):
         raise BadInput(f"{key}={path}: there is no such home; write ./~… for a name with a ~.")
+    if key.endswith("results"):
+        there = next(folder for folder in Path(found, "x").absolute().parents if folder.exists())
+        if not there.is_dir():
+            raise BadInput(f"{key}={path}: {there} is a file; name a folder, or a new one.")
     return found
 
 

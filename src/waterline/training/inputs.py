@@ -49,10 +49,12 @@ def refuse_overlap(config: Config, task: Any) -> None:
     images cannot be compared.
     """
     folder = RunFolder(Path(config["base"]["path"]).resolve().parent.parent)
-    if task.has_likelihood or not folder.config.is_file():
+    if not folder.config.is_file():
         return
     other = opened(folder.read_config())
     if read_settings({"task": other["task"]}) == read_settings({"task": config["task"]}):
+        return
+    if task.has_likelihood:
         return
     try:
         learned = build_task(other).splits
