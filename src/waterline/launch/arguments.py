@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
@@ -79,7 +80,7 @@ def _sweep(argument: str, override: Override, known: Sequence[str]) -> str:
     if override.is_interval_sweep():
         raise BadInput(f"{argument} has no end: list the values, with commas or choice(…).")
     key = argument.partition("=")[0]
-    pattern = override._value  # Hydra keeps it to itself until there is a configuration
+    pattern: Any = override._value  # Hydra keeps it to itself until there is a configuration
     if isinstance(pattern, Glob):
         if not (found := pattern.filter(list(known))):
             raise BadInput(f"{argument} fits none of {', '.join(known) or 'no choices'}: fix it.")
