@@ -13,13 +13,17 @@ from typing import Any
 
 import hydra
 import matplotlib as mpl
+from hydra.core.hydra_config import HydraConfig
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from omegaconf import DictConfig
 from rich.console import Console
 
 from waterline.evaluation import estimate
-from waterline.launch.jobs import Job, carry_out, jobs_of
+from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import plain
+from waterline.launch.jobs import Job, carry_out, jobs_of, require_right
 from waterline.launch.local import run_local
 from waterline.reporting import Run, load_runs, pass_at_k_table, print_compact
 from waterline.reporting.figures.panels import draw_curves, draw_profile
@@ -29,21 +33,20 @@ from waterline.reporting.kinds import method_label
 from waterline.reporting.pass_at_k import PassAtKTable
 from waterline.reporting.render import interval, print_notes, signed, verdict
 from waterline.reporting.rows import Row, collect, difference
-from waterline.runs import sentence_errors
+from waterline.runs import BadInput
 
 HERE = Path(__file__).resolve().parent
 METHODS = ("grpo", "maxrl", "sera")
+CHOSEN = ("experiment=maze/demo", "method=grpo")  # the first of the jobs
 KS = (1, 8, 32, 64)
 CURVES = (1, 32)
 SPLIT, ESTIMATOR = "dev", "unbiased"
 
 
-def jobs(overrides: Sequence[str]) -> tuple[list[Job], Path]:
-    """A job for each method, and the folder that they write in."""
-    rows = [("experiment=maze/demo", f"method={method}", *overrides) for method in METHODS]
-    with hydra.initialize_config_dir(str(HERE.parent / "conf"), version_base="1.3"):
-        config = hydra.compose("train", overrides=list(rows[0]))
-        return jobs_of(rows), Path(config.paths.results) / config.experiment
+def jobs(overrides: Sequence[str]) -> list[Job]:
+    """A job for each method."""
+    own = [o for o in overrides if not o.startswith(("experiment=", "method="))]
+    return jobs_of([("experiment=maze/demo", f"method={method}", *own) for method in METHODS])
 
 
 def finding(a: Row, b: Row, ks: Sequence[int]) -> str:
@@ -122,26 +125,36 @@ def show(console: Console, runs: Sequence[Run], folder: Path) -> None:
     console.print(f"Figure: {paths[0]}", highlight=False)
 
 
-def main(overrides: Sequence[str]) -> None:
+@hydra.main(version_base="1.3", config_path="../conf", config_name="train")
+def main(config: DictConfig) -> None:
     began = time.monotonic()
-    console = Console()
-    console.print(__doc__.splitlines()[0], highlight=False)
-    listed, folder = jobs(overrides)
-    run = partial(run_local, script=HERE / "train.py", logs=folder / ".jobs", workers=3, threads=1)
-    if error := carry_out(listed, run, "side by side on this machine"):
-        raise error
-    own = {job.folder for job in listed}
-    there = load_runs(folder.parent, folder.name, lambda note: print_notes(console, [note]))
-    show(console, [run for run in there if run.path in own], folder)
-    console.print(
-        f"{time.monotonic() - began:.0f} s in all; `make reproduce-table4` is the real comparison."
-    )
-
-
-if __name__ == "__main__":
-    with sentence_errors():
+    with job():
+        chosen = HydraConfig.get()
+        if any(chosen.runtime.choices[c.partition("=")[0]] != c.partition("=")[2] for c in CHOSEN):
+            raise BadInput(
+                f"The demo compares {', '.join(METHODS)} in maze/demo: leave out experiment= and "
+                "method=, or use experiments/train.py."
+            )
+        console = Console()
+        console.print(__doc__.splitlines()[0], highlight=False)
+        folder = Path(plain(config)["paths"]["results"]) / config.experiment
+        listed = jobs(chosen.overrides.task)
+        require_right(listed)
+        logs = folder / ".jobs"
+        start = partial(run_local, script=HERE / "train.py", logs=logs, workers=3, threads=1)
         try:
-            main(sys.argv[1:])
+            error = carry_out(listed, start, "side by side on this machine")
         except KeyboardInterrupt:
             print("stopped: `make demo` continues where it was", file=sys.stderr)
             raise SystemExit(130) from None
+        if error:
+            raise error
+        own = {listed_job.folder for listed_job in listed}
+        there = load_runs(folder.parent, folder.name, lambda note: print_notes(console, [note]))
+        show(console, [run for run in there if run.path in own], folder)
+        seconds = time.monotonic() - began
+        console.print(f"{seconds:.0f} s in all; `make reproduce-table4` is the real comparison.")
+
+
+if __name__ == "__main__":
+    run_command(main, HERE.parent / "conf", "train", example=CHOSEN, always=True)

@@ -8,13 +8,12 @@ The supervised start comes first:
 
 import hashlib
 import json
-from pathlib import Path
 
-from waterline.runs import BadInput, RunFolder, State, atomic_write, sentence_errors
+from waterline.runs import CHECKOUT, BadInput, RunFolder, State, atomic_write, sentence_errors
 
-RUN = RunFolder("results/maze-demo/base/seed-0")
-BASE = Path("data/maze-demo-base.pt")
-PROVENANCE = Path("data/maze-demo-base.provenance.json")
+RUN = RunFolder(CHECKOUT / "results/maze-demo/base/seed-0")
+BASE = CHECKOUT / "data" / "maze-demo-base.pt"
+PROVENANCE = BASE.with_suffix(".provenance.json")
 TRAIN = "python experiments/train.py experiment=maze/demo method=maxrl stage=base"
 
 

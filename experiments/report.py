@@ -7,7 +7,7 @@ python experiments/report.py figure=3 scale=laptop
 from pathlib import Path
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from waterline.launch.commands import job, run_command
@@ -22,8 +22,9 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 @hydra.main(config_path="../conf", config_name="report", version_base="1.3")
 def main(config: DictConfig) -> None:
     with job():
-        check_settings(plain(config), {"": Report})
-        report(config, Console())
+        settings = plain(config)
+        check_settings(settings, {"": Report})
+        report(OmegaConf.create(settings), Console())
 
 
 if __name__ == "__main__":

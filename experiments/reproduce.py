@@ -6,10 +6,11 @@ Run through `make reproduce-table4`; see conf/reproduce.yaml. What is finished i
 from pathlib import Path
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from waterline.launch.commands import job, run_command
+from waterline.launch.configuration import plain, setting
 from waterline.launch.table import run_table
 from waterline.reporting import report
 from waterline.runs import BadInput
@@ -20,15 +21,15 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 @hydra.main(version_base="1.3", config_path="../conf", config_name="reproduce")
 def main(config: DictConfig) -> None:
     with job():
-        failed = run_table(config)
-        if config.dry_run:
+        asked = plain(config)
+        failed = run_table(asked)
+        if asked["dry_run"]:
             return
-        for name in config.tables[config.table].reports:
-            where = [f"scale={config.scale}", name]
-            wanted = hydra.compose("report", overrides=where)
-            wanted.root = config.results
+        for name in asked["tables"][asked["table"]]["reports"]:
+            where = [f"scale={asked['scale']}", name, setting("root", asked["results"])]
+            wanted = plain(hydra.compose("report", overrides=where))
             try:
-                report(wanted, Console())
+                report(OmegaConf.create(wanted), Console())
             except BadInput as error:  # no run of it yet
                 print(error)
         if failed:

@@ -34,11 +34,12 @@ def command(monkeypatch, capfd):
     monkeypatch.chdir(ROOT)
 
     def call(script, *arguments):
-        monkeypatch.setattr(sys, "argv", [f"experiments/{script}.py", *arguments])
+        file = str(ROOT / "experiments" / f"{script}.py")
+        monkeypatch.setattr(sys, "argv", [file, *arguments])
         GlobalHydra.instance().clear()
         capfd.readouterr()
         try:
-            runpy.run_path(f"experiments/{script}.py", run_name="__main__")
+            runpy.run_path(file, run_name="__main__")
             status = 0
         except SystemExit as end:
             status = end.code
@@ -74,6 +75,18 @@ def one_sentence(result):
         ((*RUN, "seed=0,1"), r"seed=0,1 holds several values: add -m .*seed=\[0,1\]"),
         ((*RUN, "hydra/launcher=cloud", "-m"), "no hydra/launcher 'cloud'.*local.*slurm_cpu"),
         ((*RUN, "final.split=tset"), "final.split=tset: must be dev or test, or null"),
+        ((*RUN, "-m", "method=glob(zz*)"), "fits none of ce, "),
+        ((*RUN, "~logger"), "logger is missing"),
+        ((*RUN, "~allocation.n0"), "allocation.n0 is missing"),
+        ((*RUN, "logger=null"), "Config group override must be"),
+        ((*RUN, "~seed"), "'seed' not found"),
+        ((*RUN, "+new=1"), "Nothing reads the setting new"),
+        ((*RUN, "--resolve"), "--resolve flag"),
+        ((*RUN, "--config-name", "tarin"), "no configuration 'tarin': did you mean 'train'"),
+        ((*RUN, "--config-dir", "/nowhere"), "'/nowhere' not found"),
+        ((*RUN, "task.seed=null"), "task.seed=null: must be a whole number"),
+        ((*RUN, "task.path="), "task.path is empty"),
+        ((*RUN, "task.path=/nowhere/a (1)"), r"no mazes at /nowhere/a \(1\)"),
         ((*RUN, "final.n=0"), "final.n=0: must be a whole number"),
         ((*RUN, "training.lr=1"), "did you mean 'training.optimizer.lr'"),
         ((*RUN, "training.steps=a=b"), "cannot be read"),
@@ -95,6 +108,45 @@ def one_sentence(result):
 )
 def test_training_refuses_in_one_sentence(command, tmp_path, arguments, said):
     assert re.search(said, one_sentence(command("train", f"paths.results={tmp_path}", *arguments)))
+
+
+@pytest.mark.parametrize("results", ["null", __file__])
+def test_results_that_are_no_folder_are_refused(command, results):
+    assert "results" in one_sentence(command("train", *RUN, f"paths.results={results}"))
+    assert "results" in one_sentence(command("reproduce", "table=4", f"results={results}"))
+
+
+@pytest.mark.parametrize(
+    ("script", "flags"),
+    [("train", ["--help"]), ("train", ["--cfg", "job"]), ("demo", ["--cfg", "job"]),
+     ("evaluate", ["--help"])],
+)  # fmt: skip
+def test_what_hydra_shows_needs_no_choice(command, script, flags):
+    status, out, err = command(script, *flags)
+    assert (status, err) == (0, "")
+    assert out
+
+
+def test_flags_that_show_get_the_choices_that_are_missing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "experiments" / "train.py"), "--info", "defaults"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "experiment/maze/laptop" in done.stdout
+
+
+def test_other_folders_give_the_same_results(command, tmp_path, monkeypatch):
+    """A relative path is the user's, what the command leaves out is the checkout's."""
+    dry = ("train", "-m", "experiment=maze/laptop", "method=sera", "hydra/launcher=local",
+           "hydra.launcher.dry_run=true")  # fmt: skip
+    run = "maze-laptop/sera/n0-16_nmax-64/seed-0\n"
+    monkeypatch.chdir(tmp_path)
+    assert f" in {ROOT}/results/{run}" in command(*dry)[1]
+    assert f" in out/user=me (1)/{run}" in command(*dry, "paths.results=out/user=me (1)")[1]
+    monkeypatch.chdir(ROOT / "experiments")
+    assert f" in ../results/{run}" in command(*dry)[1]
 
 
 NO_PARTNER = "samples nothing and allocation=none belongs to it alone"
@@ -468,7 +520,9 @@ def test_a_sweep_goes_on_after_a_bad_job(command, tmp_path, run):
     )  # fmt: skip
     # SERA with n0=16 and n_max=12 cannot meet its budget; MaxRL does not read n_max.
     assert status == 2
-    assert "at most n_max = 12" in err.strip().splitlines()[-1]
+    (line,) = err.strip().splitlines()
+    assert "2 of 16 jobs failed (sera n0=16 n_max=12 seed=0, sera n0=16 n_max=12 seed=1)" in line
+    assert "at most n_max = 12" in line
     done = sorted(
         f.parent.relative_to(tmp_path / "maze-laptop").as_posix()
         for f in tmp_path.rglob("config.yaml")

@@ -1,4 +1,4 @@
-"""The launchers that ``conf/hydra/launcher`` names; Hydra accepts plugins from this package only.
+"""What ``conf/`` names: its launchers, which Hydra accepts from this package only, a resolver.
 
 Hydra reads this file at every start, so what is heavy is imported where it is used. Its dataclass
 needs types that are not strings: Hydra runs the file before it is a module.
@@ -22,6 +22,16 @@ from omegaconf import OmegaConf
 if TYPE_CHECKING:
     from waterline.launch.jobs import Job
     from waterline.runs import BadInput
+
+
+def _in_checkout(path: str) -> str:
+    """``${checkout:results}``: a path of the checkout, as opened from the user's folder."""
+    from waterline.runs import from_record
+
+    return from_record(path)
+
+
+OmegaConf.register_new_resolver("checkout", _in_checkout, replace=True)
 
 
 class _Launches:

@@ -130,6 +130,26 @@ def test_ids_and_labels_follow_the_sorted_names(root: Path) -> None:
     assert dev.load(range(5), None).labels.tolist() == [0, 0, 1, 2]
 
 
+def test_an_image_to_train_on_and_to_test_on_is_refused(root: Path) -> None:
+    task = small(root)
+    with pytest.raises(ValueError, match=r"^train/n03/0.jpg below .* stand in val/ as well"):
+        task.require_disjoint()
+    (root / "val/n03/0.jpg").write_bytes(encoded(picture(99)))
+    task.require_disjoint()  # another image of that name
+    (root / "val/n02/e.JPEG").symlink_to(root / "train/n02/e.JPEG")
+    with pytest.raises(ValueError, match=r"train/n02/e.JPEG"):
+        small(root).require_disjoint()
+
+
+def test_a_file_more_changes_the_fingerprint(root: Path) -> None:
+    before = small(root).fingerprint
+    assert small(root).fingerprint == before
+    (root / "val/n02/z.jpg").write_bytes(b"")
+    assert small(root).fingerprint != before
+    (root / "val/n02/z.jpg").rename(root / "val/n01/z.jpg")
+    assert small(root).fingerprint != before
+
+
 def small_evaluation(image: Image.Image) -> torch.Tensor:
 
     normalise = T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

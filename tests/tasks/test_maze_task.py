@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shared_data import shared_data
 from waterline.rewards import verify_maze
+from waterline.runs import BadInput
 from waterline.tasks import MazeTask, Prompt, require_whole_batches
 from waterline.tasks.maze import Grid, count_mazes, prim_maze, shortest_path
 
@@ -84,6 +85,9 @@ def test_impossible_sizes_are_one_sentence(size: int) -> None:
 def test_other_bad_settings() -> None:
     with pytest.raises(ValueError, match="dev=-1: must be a whole number from 0"):
         MazeTask(7, sft=0, train=1, dev=-1, test=0)
+    for seed in (None, 1.5, "abc"):  # None would be chance that nothing records
+        with pytest.raises(ValueError, match=r"seed=.*: must be a whole number"):
+            MazeTask(7, sft=0, train=1, dev=0, test=0, seed=seed)
     with pytest.raises(ValueError, match="max_response=0: must be a whole number"):
         MazeTask(7, sft=0, train=1, dev=0, test=0, max_response=0)
 
@@ -308,6 +312,44 @@ def test_files_that_cannot_be_mazes(tmp_path) -> None:
     write_rows(tmp_path / "train.jsonl", [MazeTask(7, sft=0, train=3, dev=0, test=0)])
     with pytest.raises(ValueError, match="has a 7×7 maze, but the task's size is 9"):
         MazeTask(9, sft=0, train=3, dev=0, test=0, path=tmp_path).splits["train"][0]
+
+
+def test_broken_and_ambiguous_files_are_one_sentence(tmp_path) -> None:
+    (tmp_path / "train.parquet").write_text("hello")
+    with pytest.raises(ValueError, match=r"train\.parquet is no Parquet file"):
+        MazeTask(7, sft=0, train=1, dev=0, test=0, path=tmp_path / "train.parquet")
+    write_rows(tmp_path / "train.jsonl", [MazeTask(7, sft=0, train=3, dev=0, test=0)])
+    with pytest.raises(ValueError, match=r"has both train\.parquet and train\.jsonl; remove one"):
+        MazeTask(7, sft=0, train=1, dev=0, test=0, path=tmp_path)
+
+
+def test_a_maze_in_several_rows_or_files_is_in_one_split(tmp_path) -> None:
+    few = MazeTask(7, sft=0, train=20, dev=0, test=0)
+    for split in ("test", "dev", "train"):  # the same rows, and each of them four times
+        write_rows(tmp_path / f"{split}.jsonl", [few] * 4)
+    sizes = {"sft": 0, "train": 8, "dev": 6, "test": 6}
+    task = MazeTask(7, **sizes, path=tmp_path)
+    everything = grids(task, "train", "dev", "test")
+    assert len(set(everything)) == len(everything) == 20
+    more = MazeTask(7, **sizes | {"train": 9}, path=tmp_path)
+    with pytest.raises(BadInput, match="train asks for 9 mazes"):
+        more.splits["train"][0]
+    assert len(more.splits["dev"][:]) == 6
+
+
+def test_other_files_have_another_fingerprint(tmp_path) -> None:
+    few = MazeTask(7, sft=0, train=20, dev=0, test=0)
+    assert few.fingerprint is None
+    names = ("a.jsonl", "b.jsonl", "c.jsonl")
+    for name in names:
+        write_rows(tmp_path / name, [few])
+    lines = (tmp_path / "c.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "c.jsonl").write_text("".join(reversed(lines)))
+    a, b, c = (
+        MazeTask(7, sft=0, train=5, dev=5, test=0, path=tmp_path / name).fingerprint
+        for name in names
+    )
+    assert a == b != c
 
 
 def test_the_original_file() -> None:

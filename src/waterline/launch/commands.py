@@ -7,12 +7,14 @@ import logging
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
+import omegaconf
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -20,17 +22,26 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from waterline.launch.arguments import options, readable
 from waterline.launch.configuration import default_config, plain
 from waterline.launch.finish import finish
+from waterline.launch.jobs import names
 from waterline.runs import BadInput, RunFailed, sentence_errors, unknown_name
 from waterline.runs.identity import leaves
+from waterline.runs.terminal import file_fault
 
 log = logging.getLogger("waterline")
-_SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg")
+# The jobs of a sweep that this process carries out itself, and why each failed.
+_sweep: list[tuple[Sequence[str], BadInput | RunFailed | None]] | None = None
+_SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg", "-i", "--info")
 
 
 def run_command(
-    main: Callable[[], None], conf: Path, name: str, example: Sequence[str] = ()
+    main: Callable[[], None],
+    conf: Path,
+    name: str,
+    example: Sequence[str] = (),
+    always: bool = False,
 ) -> None:
     """Calls a Hydra entry point; an error of the user is one line on stderr and exit status 2.
 
@@ -38,29 +49,32 @@ def run_command(
         main: decorated by ``hydra.main``.
         conf: the folder of its configurations; ``name``: that of the primary one.
         example: a choice for each group that has no default and the command line must choose.
+        always: whether the example is the choice where the command line has none.
     """
+    global _sweep
+    _sweep = []
     _quieten()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises what it would print over several lines
     logging.raiseExceptions = False  # a log that cannot be written costs no run, and no traceback
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
-    if any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
-        sys.argv += missing
+    if always or any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
+        sys.argv[1:1] = missing  # first: the last option may take a value
     with sentence_errors():
+        sys.argv[1:] = readable(sys.argv[1:], conf)
         try:
             main()
-        except (HydraException, OmegaConfBaseException) as error:
-            groups = [_group(e).rstrip("=") for e in missing]
-            raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
-        except ValueError as error:
-            if not str(error).startswith("Config group override"):  # Hydra's own
-                raise
-            raise BadInput(
-                "A group of settings, such as allocation, was given null: choose one of its files, "
-                "as in allocation=waterline."
-            ) from error
         except KeyboardInterrupt:
             print("interrupted: the same command continues", file=sys.stderr, flush=True)
             raise SystemExit(130) from None
+        except Exception as error:
+            if not _is_hydras(error):
+                raise
+            groups = [_group(e).rstrip("=") for e in missing]
+            raise BadInput(_sentence(error, sys.argv[1:], conf, name, groups)) from error
+        named = zip(names([row for row, _ in _sweep]), _sweep, strict=True)
+        if failed := [(name, error) for name, (_, error) in named if error is not None]:
+            (_, first), jobs = failed[0], ", ".join(name for name, _ in failed)
+            raise type(first)(f"{len(failed)} of {len(_sweep)} jobs failed ({jobs}): {first}")
 
 
 @contextmanager
@@ -72,12 +86,24 @@ def job() -> Iterator[None]:
         except MissingMandatoryValue as error:
             key = error.full_key
             raise BadInput(f"{key} has no value: give one with {key}=….") from error
-    except (BadInput, RunFailed, OSError) as error:
-        if HydraConfig.get().mode is RunMode.MULTIRUN:
-            log.error("%s", error)
+        except (HydraException, OmegaConfBaseException) as error:
+            raise BadInput(_otherwise(error)) from error
+        except OSError as error:
+            if (fault := file_fault(error)) is None:
+                raise
+            sentence, status = fault
+            raise (BadInput if status == 2 else RunFailed)(sentence) from error
+    except (BadInput, RunFailed) as error:
+        if HydraConfig.get().mode is not RunMode.MULTIRUN:
+            with sentence_errors():
+                raise
+        log.error("%s", error)
+        if _sweep is None:  # a process of its own, whose end tells the cluster
             raise
-        with sentence_errors():
-            raise
+        _sweep.append((HydraConfig.get().overrides.task, error))
+    else:
+        if _sweep is not None and HydraConfig.get().mode is RunMode.MULTIRUN:
+            _sweep.append((HydraConfig.get().overrides.task, None))
 
 
 def train_job(config: DictConfig) -> None:
@@ -89,11 +115,11 @@ def train_job(config: DictConfig) -> None:
 
     with job():
         settings = plain(config)
-        if settings["stage"] == "base":
+        if settings.get("stage") == "base":
             folder = train_base(settings)
         else:
             choices = HydraConfig.get().runtime.choices
-            folder = train(settings, default_config(settings["seed"], choices))
+            folder = train(settings, default_config(settings.get("seed", 0), choices))
         first = is_first_process(settings["trainer"])
         if dist.is_initialized():
             dist.destroy_process_group()  # the first rank goes on alone
@@ -106,37 +132,45 @@ def _group(choice: str) -> str:
     return choice.partition("=")[0] + "="
 
 
-def _options(conf: Path, group: str) -> list[str]:
-    folder = conf / group
-    files = (file.relative_to(folder).with_suffix("") for file in folder.rglob("*.yaml"))
-    return sorted(file.as_posix() for file in files)
+def _is_hydras(error: Exception) -> bool:
+    """Whether Hydra or OmegaConf refuses the command; some of what they raise has no type."""
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return True
+    *_, last = traceback.extract_tb(error.__traceback__)
+    packages = [Path(str(package.__file__)).parent for package in (hydra, omegaconf)]
+    return any(Path(last.filename).is_relative_to(package) for package in packages)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _otherwise(error: Exception) -> str:
+    return f"{_first_line(error)}: fix the configuration or the command."
 
 
 def _sentence(
     error: Exception, arguments: Sequence[str], conf: Path, name: str, missing: Sequence[str]
 ) -> str:
     """What Hydra reports over several lines, as one: what, where, and what to do."""
-    first = str(error).strip().splitlines()[0].rstrip(".")
+    first = _first_line(error)
     if isinstance(error, OverrideParseException):
         return f"The argument {error.override!r} cannot be read ({first}): quote it, or fix it."
-    if ambiguous := re.match(r"Ambiguous value for argument '(.+)'", first):
-        key, _, values = ambiguous[1].partition("=")
-        return (
-            f"{ambiguous[1]} holds several values: add -m for a run of each, or write a list as "
-            f"{key}=[{values}]."
-        )
     if first.startswith("You must specify"):
-        hints = [f"{group}= ({', '.join(_options(conf, group))})" for group in missing]
+        hints = [f"{group}= ({', '.join(options(conf, group))})" for group in missing]
         return f"The command needs {' and '.join(hints)}: add it."
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")
+        if not value:
+            known = [file.stem for file in conf.glob("*.yaml")]
+            return str(unknown_name("configuration", group, known))
         if group == "hydra":
             group, _, value = error.missing_cfg_file.rpartition("/")
             return str(unknown_name(group, value, error.options or ()))
-        return str(unknown_name(group, value, _options(conf, group)))
+        return str(unknown_name(group, value, options(conf, group)))
     unknown = re.match(r"Could not override '([^']+)'", first)
     if not unknown:
-        return f"{first}: fix the configuration or the command."
+        return _otherwise(error)
     key = unknown[1]
     others = [a for a in arguments if "=" in a and not a.startswith(("-", key, "hydra"))]
     GlobalHydra.instance().clear()
@@ -156,7 +190,8 @@ def _sentence(
 
 
 def _quieten() -> None:
-    """Warnings of Lightning about its own ways are not for the user."""
+    """What Lightning and matplotlib say about their own ways is not for the user."""
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
     for message in (
         ".*`srun` command.*",
         ".*treespec.*deprecated.*",

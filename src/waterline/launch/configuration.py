@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from waterline.runs import BadInput, RunFolder, unknown_name
+from waterline.runs.paths import from_user, map_paths
 
 
 def setting(key: str, value: Any) -> str:
@@ -27,10 +28,11 @@ def setting(key: str, value: Any) -> str:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration resolved into dicts, lists and scalars.
+    """The configuration resolved into dicts, lists and scalars, with paths that can be opened.
 
     Raises:
-        BadInput: A setting is taken from another one that is not there.
+        BadInput: A setting is taken from another one that is not there, a path is none, or a
+            ``_target_`` does not exist.
     """
     try:
         container = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
@@ -41,7 +43,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
             f"{error.full_key}=, or leave the piece that it belongs to to the experiment."
         ) from error
     assert isinstance(container, dict)
-    return {str(key): value for key, value in container.items()}
+    return map_paths({str(key): value for key, value in container.items()}, from_user)
 
 
 def default_config(seed: int, choices: Mapping[str, Any]) -> dict[str, Any]:

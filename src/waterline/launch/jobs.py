@@ -15,7 +15,7 @@ from rich.console import Console
 from waterline.launch.configuration import default_config, plain
 from waterline.launch.finish import finished
 from waterline.launch.watch import Watch, progress, say
-from waterline.runs import BadInput, State, identity
+from waterline.runs import BadInput, State
 from waterline.runs.naming import base_folder, run_folder, supervised_config
 
 
@@ -89,7 +89,10 @@ def _run_of(overrides: Sequence[str]) -> tuple[Path | None, bool]:
             folder, read = run_folder(config, default), config
         if folder.state() is not State.done or not finished(folder, config["final"]):
             return folder.root, False
-        folder.check_identity(identity(read))
+        # Imported here, since it needs torch, and most jobs that are listed are not done.
+        from waterline.training.inputs import check_done
+
+        check_done(folder, read)
     except (BadInput, MissingMandatoryValue):
         return None, False
     return folder.root, True

@@ -10,10 +10,9 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig
 
 from waterline.launch.commands import train_job
-from waterline.launch.configuration import plain, setting
+from waterline.launch.configuration import setting
 from waterline.launch.jobs import jobs_of, require_right
 from waterline.launch.settings import Reproduce
 from waterline.runs import BadInput
@@ -22,13 +21,12 @@ from waterline.runs.settings import check_settings
 Overrides = list[str]
 
 
-def run_table(config: DictConfig) -> BadInput | None:
-    """Runs what is missing of the table that ``conf/reproduce.yaml`` describes.
+def run_table(asked: dict[str, Any]) -> BadInput | None:
+    """Runs what is missing of the table that the settings of ``conf/reproduce.yaml`` ask for.
 
     Returns:
         None when all its runs are done, or else an error that says how many are not.
     """
-    asked = plain(config)
     check_settings(asked, {"": Reproduce})
     if asked["table"] not in asked["tables"]:
         known = ", ".join(map(str, asked["tables"]))

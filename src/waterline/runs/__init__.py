@@ -9,6 +9,7 @@ from waterline.runs.folder import RunFolder, State
 from waterline.runs.identity import identity, read_settings
 from waterline.runs.lock import FolderBusy, FolderLock
 from waterline.runs.metrics_log import MetricsLog, read_metrics
+from waterline.runs.paths import CHECKOUT, from_record
 from waterline.runs.provenance import provenance
 from waterline.runs.rng_state import rng_state, set_rng_state
 from waterline.runs.seeds import permutation, stream_key, uniforms
@@ -16,6 +17,7 @@ from waterline.runs.settings_name import settings_name
 from waterline.runs.targets import build
 
 __all__ = [
+    "CHECKOUT",
     "BadInput",
     "FolderBusy",
     "FolderLock",
@@ -26,6 +28,7 @@ __all__ = [
     "as_bad_input",
     "atomic_write",
     "build",
+    "from_record",
     "identity",
     "permutation",
     "provenance",

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -78,7 +79,9 @@ class RunFolder:
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
 
-    def record_start(self, config_text: str, identity: str) -> int:
+    def record_start(
+        self, config_text: str, identity: str, inputs: Mapping[str, str] | None = None
+    ) -> int:
         """Write the configuration and the provenance, and set the status to running.
 
         The first start's provenance stays; later ones are listed under ``restarts``.
@@ -86,19 +89,22 @@ class RunFolder:
         Args:
             config_text: The resolved configuration as YAML.
             identity: The hash of the settings that the run reads.
+            inputs: Digests of what it reads from files.
 
         Returns:
             How often the run was started before.
 
         Raises:
-            BadInput: The folder holds a run with another identity.
+            BadInput: The folder holds a run with another identity, or its files have changed.
         """
         self.check_identity(identity)
+        self.check_inputs(inputs or {})
         if self.provenance.exists():
             record = self._provenance()
             record["restarts"].append(provenance())
         else:
             record = {"identity": identity, **provenance(), "restarts": []}
+        record["inputs"] = {**(inputs or {}), **record.get("inputs", {})}
         atomic_write(self.config, config_text)
         atomic_write(self.provenance, json.dumps(record, indent=2) + "\n")
         self.set_state(State.running)
@@ -115,6 +121,20 @@ class RunFolder:
                 "its config.yaml, and restore its settings, move it away, or write elsewhere with "
                 "paths.results=."
             )
+
+    def inputs(self) -> dict[str, str]:
+        """The digests of what the run read from files when it was begun."""
+        return dict(self._provenance().get("inputs", {})) if self.provenance.exists() else {}
+
+    def check_inputs(self, inputs: Mapping[str, str]) -> None:
+        """Raise BadInput when files are not those that the run was begun with."""
+        held = self.inputs()
+        for name, digest in inputs.items():
+            if (before := held.get(name, digest)) != digest:
+                raise BadInput(
+                    f"What {name} reads has changed since {self.root} was begun ({before} then, "
+                    f"{digest} now): restore its files, or write elsewhere with paths.results=."
+                )
 
     def _provenance(self) -> dict[str, Any]:
         try:
@@ -161,8 +181,9 @@ class RunFolder:
             BadInput: The folder holds no run, or its configuration cannot be read.
         """
         if not self.config.exists():
+            where = "" if self.root.is_absolute() else f" (below {Path.cwd()})"
             raise BadInput(
-                f"{self.root} holds no run: name a folder with a config.yaml, as in run=…."
+                f"{self.root}{where} holds no run: name a folder with a config.yaml, as in run=…."
             )
         # Imported here, since the folder of a run is also read where no YAML is installed.
         import yaml

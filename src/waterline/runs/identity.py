@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from waterline.runs.paths import recorded
 from waterline.runs.targets import TARGET, accepted_keys, is_piece, locate
 
 # Sections and keys that say where and how a run is carried out, not what is computed. The seed has
@@ -40,12 +41,13 @@ def read_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         Plain dicts, lists and scalars, without what is IGNORED. A node with a ``_target_`` keeps
-        the keys that the target accepts; other nodes keep all.
+        the keys that the target accepts; other nodes keep all. Paths are as in a record, so that
+        they do not depend on the folder where the command was given.
 
     Raises:
         BadInput: A ``_target_`` does not exist.
     """
-    settings = _read(config, "")
+    settings = _read(recorded(config), "")
     assert isinstance(settings, dict)
     return settings
 

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -91,6 +92,12 @@ def required_keys(target: Callable[..., Any]) -> frozenset[str]:
     accepted = accepted_keys(target) or frozenset()
     parameters = inspect.signature(target).parameters
     return frozenset(key for key in accepted if parameters[key].default is inspect.Parameter.empty)
+
+
+def path_keys(target: Callable[..., Any]) -> frozenset[str]:
+    """The keywords of a class or function that take a path, as their annotation says."""
+    parameters = inspect.signature(target).parameters.values()
+    return frozenset(p.name for p in parameters if re.search(r"\bPath\b", str(p.annotation)))
 
 
 def _build_inside(value: Any) -> Any:

@@ -40,6 +40,9 @@ class Task(Protocol):
             sampling. Never so for sequences; see ``ImageTask`` for one that has it.
         answers: The kind of the prompts' answers, which says what verifier can judge by them; a
             task may leave it out.
+
+    A task whose prompts depend on files has a ``fingerprint`` besides, a short digest of them. A
+    run records it and refuses to go on with other files.
     """
 
     has_likelihood: ClassVar[bool]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from waterline.evaluation import Subject
 from waterline.rollouts import Ranks
 from waterline.runs import BadInput, RunFolder, as_bad_input, build
+from waterline.runs.paths import opened
 from waterline.training.assemble import (
     build_evaluation,
     build_policy,
@@ -20,6 +21,7 @@ from waterline.training.assemble import (
     set_threads,
 )
 from waterline.training.checkpoints import EVALUATE, Checkpoints, load_checkpoint
+from waterline.training.inputs import inputs_of
 
 if TYPE_CHECKING:
     from waterline.evaluation.stores import StepTable
@@ -52,7 +54,7 @@ def evaluate_run(
         BadInput: The folder holds no run, the run no such checkpoint, or a K is above n.
     """
     folder = RunFolder(root)
-    config = folder.read_config()
+    config = opened(folder.read_config())
     path = Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
@@ -63,8 +65,10 @@ def evaluate_run(
     step = 0 if config["method"] == "base" else load_checkpoint(path, EVALUATE).get("done")
     if not isinstance(step, int):
         raise BadInput(f"{path} does not say of which step it is: {EVALUATE}.")
+    task = build_task(config)
+    folder.check_inputs(inputs_of({}, task))
     subject = Subject(
-        task=build_task(config), policy=policy, engine=build(config["engine"], policy=policy),
+        task=task, policy=policy, engine=build(config["engine"], policy=policy),
         verifier=build(config["rewards"]), ranks=Ranks(), seed=config["seed"], version=step,
         workers=config["trainer"]["workers"],
     )  # fmt: skip

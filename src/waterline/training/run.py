@@ -13,8 +13,18 @@ import yaml
 from waterline.evaluation import Evaluation
 from waterline.rollouts import is_first_process
 from waterline.rollouts.ranks import surrounding_processes
-from waterline.runs import BadInput, FolderBusy, RunFailed, RunFolder, State, build, identity
+from waterline.runs import (
+    BadInput,
+    FolderBusy,
+    RunFailed,
+    RunFolder,
+    State,
+    as_bad_input,
+    build,
+    identity,
+)
 from waterline.runs.naming import base_folder, run_folder, supervised_config
+from waterline.runs.paths import recorded
 from waterline.runs.seeds import stream_key
 from waterline.training.assemble import (
     assemble,
@@ -26,6 +36,7 @@ from waterline.training.assemble import (
 )
 from waterline.training.checks import check_device
 from waterline.training.fit import fit
+from waterline.training.inputs import check_done, inputs_of, refuse_overlap
 from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
 from waterline.training.non_finite import NonFinite, save_batch
@@ -45,13 +56,13 @@ def train_base(config: Config, task: Any = None) -> RunFolder:
     read = supervised_config(config)
     folder = base_folder(config)
     if folder.state() is State.done:
-        folder.check_identity(identity(read))
+        check_done(folder, read)
         return folder
 
     check_device(config["trainer"])
     task = build_task(config) if task is None else task
     stage = build_supervised(config, task)
-    return _run(config, read, folder, stage, config["supervised"], None)
+    return _run(config, read, folder, stage, config["supervised"], None, inputs_of(read, task))
 
 
 def train(config: Config, default: Config) -> RunFolder:
@@ -63,27 +74,33 @@ def train(config: Config, default: Config) -> RunFolder:
     check_config(config)
     folder = run_folder(config, default)
     if folder.state() is State.done:
-        folder.check_identity(identity(config))
+        check_done(folder, config)
         return folder
     check_device(config["trainer"])
     task = build_task(config)
+    inputs = inputs_of(config, task)
+    folder.check_inputs(inputs)
+    if hasattr(task, "require_disjoint"):
+        with as_bad_input():
+            task.require_disjoint()
     stage, evaluation = assemble(config, task)
     # Everything was built and checked before hours go into the base.
     if (base := _base_weights(config, task)) is not None:
         stage.start_from(base)
-    return _run(config, config, folder, stage, config["training"], evaluation)
+    return _run(config, config, folder, stage, config["training"], evaluation, inputs)
 
 
 def _base_weights(config: Config, task: Any) -> Path | None:
     """The checkpoint that the run starts from; None where it starts from random weights."""
     base = config["base"]
     if base["path"] is not None:
+        refuse_overlap(config, task)
         return Path(base["path"])
     if config["supervised"] is None:
         return None
     folder = base_folder(config)
     if folder.state() is State.done:
-        folder.check_identity(identity(supervised_config(config)))
+        check_done(folder, supervised_config(config))
     else:
         if not base["train_if_missing"]:
             raise BadInput(
@@ -114,15 +131,16 @@ def _run(
     stage: Stage,
     settings: Config,
     evaluation: Evaluation | None,
+    inputs: Mapping[str, str],
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
     seed_generators(config["seed"])
     first = is_first_process(config["trainer"])
-    with _recorded(folder, read, stage) if first else _silent():
+    with _recorded(folder, read, stage, inputs) if first else _silent():
         mirror = build(config["logger"]) if first else NoMirror()
         run_id = identity(read)
         page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
-        mirror.start(folder.root, page, config)
+        mirror.start(folder.root, page, recorded(config))
         keeper = RunKeeper(folder, mirror, settings, evaluation, config["evaluation"], first)
         try:
             fit(config["trainer"], stage, keeper)
@@ -134,7 +152,9 @@ def _run(
 
 
 @contextmanager
-def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
+def _recorded(
+    folder: RunFolder, read: Config, stage: Stage, inputs: Mapping[str, str]
+) -> Iterator[None]:
     """The lock, the log and the status of a run, for as long as it is carried out."""
     try:
         folder.__enter__()
@@ -146,7 +166,8 @@ def _recorded(folder: RunFolder, read: Config, stage: Stage) -> Iterator[None]:
             "trainer.devices and trainer.num_nodes."
         ) from None
     with folder:
-        folder.record_start(yaml.safe_dump(dict(read), sort_keys=False), identity(read))
+        text = yaml.safe_dump(recorded(read), sort_keys=False)
+        folder.record_start(text, identity(read), inputs)
         handler = folder.log_handler()
         log.addHandler(handler)
         try:

@@ -1,5 +1,6 @@
 """The font faces that matplotlib ships, and their characters as masks in three thicknesses."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,9 +25,20 @@ _EM = 2048  # pixels, those of the grid the outlines are designed on: nothing is
 _ROW = 16  # masks next to and below each other on one canvas
 
 
+def _file(face: str) -> Path:
+    return Path(get_data_path(), "fonts", "ttf", f"{face}.ttf")
+
+
+@cache
+def faces_digest() -> str:
+    """A digest of the files of all faces."""
+    files = b"".join(_file(face).read_bytes() for face in ALL_FACES)
+    return hashlib.sha256(files).hexdigest()[:12]
+
+
 @cache
 def _font(face: str) -> ft2font.FT2Font:
-    font = ft2font.FT2Font(str(Path(get_data_path(), "fonts", "ttf", f"{face}.ttf")))
+    font = ft2font.FT2Font(str(_file(face)))
     font.set_size(_EM, 72)
     return font
 

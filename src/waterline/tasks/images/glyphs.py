@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from waterline.runs.settings import checked
 from waterline.tasks.images.glyph_drawing import draw_glyphs
-from waterline.tasks.images.glyph_faces import DEV_FACES, TEST_FACES, TRAIN_FACES, stroke_masks
+from waterline.tasks.images.glyph_faces import (
+    DEV_FACES,
+    TEST_FACES,
+    TRAIN_FACES,
+    faces_digest,
+    stroke_masks,
+)
 from waterline.tasks.images.glyph_shapes import choose_characters
 from waterline.tasks.images.image_task import Images, ImageSplit
 
@@ -63,6 +69,11 @@ class GlyphsTask:
             name: GlyphSplit(self, faces, i * _STRIDE, counts[name])
             for i, (name, faces) in enumerate(_SPLITS.items())
         }
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the font files, which another version of matplotlib could change."""
+        return faces_digest()
 
     @property
     def characters(self) -> str:

@@ -23,10 +23,13 @@ _NO_RANGE = (
 class ImageFiles(Protocol):
     """The bytes and labels of image files, whether in folders or in a table.
 
-    ``labels`` is (n,) int64.
+    ``labels`` is (n,) int64; ``fingerprint`` tells these files from others.
     """
 
     labels: NDArray[np.int64]
+
+    @property
+    def fingerprint(self) -> str: ...
 
     def read(self, row: int) -> bytes:
         """The bytes of the file of this row, unchecked."""

@@ -1,7 +1,10 @@
 """Image files in one folder for each class."""
 
+import filecmp
+import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -35,18 +38,27 @@ class FolderFiles:
         self._names = np.frombuffer(b"".join(names), dtype=np.uint8)
         self._ends = np.cumsum([len(name) for name in names], dtype=np.int64)
 
-    def _place(self, row: int) -> tuple[str, str]:
+    def place(self, row: int) -> tuple[str, str]:
+        """The class and the file name of this row."""
         start = int(self._ends[row - 1]) if row else 0
         name = os.fsdecode(self._names[start : int(self._ends[row])].tobytes())
         return self.classes[int(self.labels[row])], name
 
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the names of classes and files; reading the files would take hours."""
+        whole = hashlib.sha256(b"/".join(map(os.fsencode, self.classes)))
+        for part in (self.labels, self._ends, self._names):
+            whole.update(part.tobytes())
+        return whole.hexdigest()[:12]
+
     def read(self, row: int) -> bytes:
         """The bytes of the file of this row, unchecked."""
-        return self.folder.joinpath(*self._place(row)).read_bytes()
+        return self.folder.joinpath(*self.place(row)).read_bytes()
 
     def name(self, row: int) -> str:
         """The file's path from the folder that holds the splits."""
-        return "/".join((self.folder.name, *self._place(row)))
+        return "/".join((self.folder.name, *self.place(row)))
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -61,11 +73,14 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _image_names(folder: Path) -> list[str]:
     names = sorted(
-        entry.name
-        for entry in _entries(folder)
-        # Links are not followed: a million files would be asked for one by one.
-        if entry.name.lower().endswith(_ENDINGS)
-        and (entry.is_file(follow_symlinks=False) or entry.is_symlink())
+        (
+            entry.name
+            for entry in _entries(folder)
+            # Links are not followed: a million files would be asked for one by one.
+            if entry.name.lower().endswith(_ENDINGS)
+            and (entry.is_file(follow_symlinks=False) or entry.is_symlink())
+        ),
+        key=os.fsencode,
     )
     if not names:
         raise ValueError(
@@ -75,7 +90,7 @@ def _image_names(folder: Path) -> list[str]:
 
 
 def _class_names(folder: Path) -> list[str]:
-    names = sorted(entry.name for entry in _entries(folder) if entry.is_dir())
+    names = sorted((e.name for e in _entries(folder) if e.is_dir()), key=os.fsencode)
     if not names:
         raise ValueError(f"{folder} has no class folders; sort its images into one for each class.")
     return names
@@ -117,3 +132,24 @@ def open_folders(root: Path, classes: int) -> tuple[FolderFiles, FolderFiles]:
             f" complete the folders or set task.classes={len(train)}."
         )
     return FolderFiles(root / "train", train), FolderFiles(held_out, val)
+
+
+def require_disjoint(train: FolderFiles, val: FolderFiles) -> None:
+    """Raise ValueError for training images that are in the same class of ``val``.
+
+    They agree in class, name and bytes; the bytes are read where class and name do, which in
+    ImageNet is nowhere.
+    """
+    held_out = {val.place(row) for row in range(len(val.labels))}
+    both = []
+    for row in range(len(train.labels)):
+        if (place := train.place(row)) in held_out:
+            files = train.folder.joinpath(*place), val.folder.joinpath(*place)
+            with suppress(OSError):  # what cannot be read is reported when it is needed
+                if filecmp.cmp(*files, shallow=False):
+                    both.append(train.name(row))
+    if both:
+        raise ValueError(
+            f"{some(both)} below {train.folder.parent} stand in {val.folder.name}/ as well, byte"
+            " for byte: what is tested on must not be trained on, so remove them from one."
+        )

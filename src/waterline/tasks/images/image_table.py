@@ -1,5 +1,6 @@
 """Image files in a data set of the Hugging Face Hub."""
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,11 @@ class TableFiles:
         self.labels: NDArray[np.int64] = _labels(table, name, classes)
         # Undecoded: the library would raise at the first damaged file and end the run.
         self.images = table.select_columns("image").cast_column("image", Image(decode=False))
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the labels, whose order is that of the images."""
+        return hashlib.sha256(self.labels.tobytes()).hexdigest()[:12]
 
     def read(self, row: int) -> bytes:
         """The bytes of the file of this row, unchecked."""

@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from waterline.runs.settings import Text, Whole, checked
 from waterline.tasks.images.image_files import FileSplit, ImageFiles
-from waterline.tasks.images.image_folders import open_folders
+from waterline.tasks.images.image_folders import FolderFiles, open_folders, require_disjoint
 from waterline.tasks.images.image_table import open_table
 from waterline.tasks.images.image_task import ImageSplit
 from waterline.tasks.images.transforms import ImageNetTransform
@@ -56,6 +56,8 @@ class ImageNetTask:
             train, validation = open_table(dataset, classes)
         else:
             train, validation = open_folders(Path(root).expanduser(), classes)
+        self._files = train, validation
+        self.fingerprint = f"{train.fingerprint}-{validation.fingerprint}"
         transform = ImageNetTransform(crop, resize)
         held_out = FileSplit(validation, transform, first_id=len(train.labels))
         self.splits: dict[str, ImageSplit] = {
@@ -63,3 +65,9 @@ class ImageNetTask:
             "dev": held_out,
             "test": held_out,
         }
+
+    def require_disjoint(self) -> None:
+        """Raise ValueError for files of ``root`` that are in train/ and in val/."""
+        train, validation = self._files
+        if isinstance(train, FolderFiles) and isinstance(validation, FolderFiles):
+            require_disjoint(train, validation)

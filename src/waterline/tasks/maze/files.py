@@ -1,9 +1,10 @@
 """Mazes from files in the format of the papers' data."""
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,10 @@ class MazeFile:
         if path.suffix not in kinds or not path.is_file():
             raise ValueError(f"There are no mazes at {path}; give a .jsonl or .parquet file.")
         self.path = path
-        self.rows, self._values = kinds[path.suffix](path)
+        try:
+            self.rows, self._values = kinds[path.suffix](path)
+        except OSError as error:  # ArrowInvalid, of a file that is no table, is a ValueError
+            raise ValueError(f"{path} cannot be read ({error.strerror or error}).") from None
 
     def read(self, rows: Sequence[int]) -> Iterator[str]:
         """The sequences of ``rows``; raises ValueError for a row without one."""
@@ -74,9 +78,13 @@ def _json_lines(path: Path) -> tuple[int, Values]:
 
 def _parquet(path: Path) -> tuple[int, Values]:
     """A table with the column ``sequence``, or ``reward_model`` with ``ground_truth``."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = pq.read_schema(path).names
+    try:
+        names = pq.read_schema(path).names
+    except pa.ArrowInvalid:
+        raise ValueError(f"{path} is no Parquet file; give a .jsonl or .parquet file.") from None
     columns = [name for name in ("sequence", "reward_model") if name in names][:1]
     if not columns:
         raise ValueError(f"{path} has no column {_KEYS}; give the mazes' full sequences there.")
@@ -85,15 +93,17 @@ def _parquet(path: Path) -> tuple[int, Values]:
 
 
 def _locate(path: Path, split: str) -> Path:
-    if path.is_dir():
-        for suffix in (".parquet", ".jsonl"):
-            if (path / f"{split}{suffix}").is_file():
-                return path / f"{split}{suffix}"
-        raise ValueError(
-            f"The folder {path} has neither {split}.parquet nor {split}.jsonl;"
-            f" add one of them or set the size of {split} to 0."
-        )
-    return path
+    if not path.is_dir():
+        return path
+    found = [path / f"{split}{suffix}" for suffix in (".parquet", ".jsonl")]
+    there = [file for file in found if file.is_file()]
+    if len(there) == 1:
+        return there[0]
+    raise ValueError(
+        f"The folder {path} has {'both' if there else 'neither'} {found[0].name}"
+        f" {'and' if there else 'nor'} {found[1].name};"
+        f" {'remove' if there else 'add'} one of them or set the size of {split} to 0."
+    )
 
 
 def _check(sequence: str, size: int, where: str) -> tuple[Grid, str]:
@@ -136,6 +146,16 @@ class LoadedMazes:
         for split, file in self._files.items():
             _require_rows(split, counts[split], file, rows[file])
             rows[file] -= counts[split]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the bytes of the files that the splits are read from."""
+        whole = hashlib.sha256()
+        for split, file in self._files.items():
+            with file.path.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            whole.update(f"{split} {digest}\n".encode())
+        return whole.hexdigest()[:12]
 
     def take(self, split: str, count: int, given: Set[bytes]) -> list[tuple[Grid, str]]:
         """``count`` different mazes for a split, none with its cells among those ``given`` out.

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Le
 
+from waterline.runs.checks import as_bad_input
 from waterline.runs.settings import Whole, checked
 from waterline.tasks.maze.files import LoadedMazes
 from waterline.tasks.maze.generate import generate_mazes, require_that_many_exist
@@ -57,14 +58,21 @@ class MazeTask:
         self._counts, self._made = counts, dict[str, list[Prompt]]()
         self._given: set[bytes] = set()  # the cells of the mazes in ``_made``
         self._take: Callable[[str, int, Set[bytes]], list[tuple[Grid, str]]]
+        self._loaded: LoadedMazes | None = None
         if path is None:
             require_that_many_exist(size, counts)
             self._take = partial(generate_mazes, size, seed)
         else:
-            self._take = LoadedMazes(Path(path).expanduser(), size, counts, seed).take
+            self._loaded = LoadedMazes(Path(path).expanduser(), size, counts, seed)
+            self._take = self._loaded.take
         self.splits: dict[str, Sequence[Prompt]] = {
             split: LazyPrompts(counts[split], partial(self._prompts, split)) for split in _FIRST_ID
         }
+
+    @property
+    def fingerprint(self) -> str | None:
+        """A digest of the files that the mazes come from; None where they are generated."""
+        return None if self._loaded is None else self._loaded.fingerprint
 
     def _prompts(self, split: str) -> list[Prompt]:
         # No maze stands twice, and test gets its mazes first: what stands before a split in
@@ -74,7 +82,8 @@ class MazeTask:
             if split in self._made:
                 break
             if name not in self._made:
-                mazes = self._take(name, count, self._given)
+                with as_bad_input():
+                    mazes = self._take(name, count, self._given)
                 self._given.update(grid.cells for grid, _ in mazes)
                 self._made[name] = [
                     Prompt(i, grid.prompt_text(), grid.prompt_tokens(), grid.prompt_text() + way)

@@ -9,11 +9,13 @@ from typing import Any
 
 from waterline.losses import LabelSamples
 from waterline.runs import BadInput, RunFolder, as_bad_input, identity
+from waterline.runs.paths import opened
 from waterline.runs.settings import Threads, Whole, checked
 from waterline.training import assemble
 from waterline.training.checkpoints import Checkpoints
 from waterline.training.gradients.shared_parameters import SharedBatch, compare_gradients
 from waterline.training.gradients.tables import GradientTables
+from waterline.training.inputs import inputs_of
 from waterline.training.labels.batches import StepBatches
 
 log = logging.getLogger("waterline")
@@ -46,8 +48,9 @@ def compare_run(
         BadInput: The folder holds no run on images, no such checkpoint, or another comparison.
     """
     folder = RunFolder(root)
-    config = folder.read_config()
+    config = opened(folder.read_config())
     task = assemble.build_task(config)
+    folder.check_inputs(inputs_of({}, task))
     if not task.has_likelihood:
         raise BadInput(f"{folder.root} is no run on images: its likelihood is not known.")
     kept = Checkpoints(folder.checkpoints)
