@@ -78,6 +78,8 @@ def one_sentence(result):
         ((*RUN, "-m", "method=glob(zz*)"), "fits none of ce, "),
         ((*RUN, "~logger"), "logger is missing"),
         ((*RUN, "~allocation.n0"), "allocation.n0 is missing"),
+        ((*RUN, "supervised=[1]"), "takes a name or a mapping"),
+        ((*RUN, "trainer=[1]"), "takes a name or a mapping"),
         ((*RUN, "logger=null"), "Config group override must be"),
         ((*RUN, "~seed"), "'seed' not found"),
         ((*RUN, "+new=1"), "Nothing reads the setting new"),

@@ -7,8 +7,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from training.tiny import CONF, TINY
 from waterline.launch.configuration import plain, setting
 from waterline.launch.finish import finished
-from waterline.launch.jobs import jobs_of, names
-from waterline.runs import RunFolder, State, identity
+from waterline.launch.jobs import Job, carry_out, jobs_of, names, require_right
+from waterline.runs import BadInput, RunFolder, State, identity
 
 
 @pytest.fixture
@@ -52,6 +52,16 @@ def test_folders_follow_from_the_configuration(conf, tmp_path):
     assert run.needs is base
     assert tmp_path / "maze-laptop/maxrl" in run.folder.parents
     assert [job.done for job in (base, run, wrong)] == [False] * 3
+    assert [job.wrong for job in (base, run)] == [None] * 2
+    with pytest.raises(BadInput, match="seed=x: must be a whole number"):
+        require_right([base, wrong])
+
+
+def test_a_dry_run_says_what_is_wrong(capsys):
+    jobs = [Job("right"), Job("sera seed=x", wrong="seed=x: must be a whole number.")]
+    error = carry_out(jobs, None, "here", dry_run=True)
+    assert str(error) == "1 of 2 jobs have wrong settings: fix them."
+    assert "wrong (seed=x: must be a whole number.): sera seed=x" in capsys.readouterr().out
 
 
 def test_done_is_a_finished_run_of_the_same_settings_with_what_final_asks(conf, tmp_path):

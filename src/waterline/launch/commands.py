@@ -33,6 +33,7 @@ from waterline.runs.terminal import file_fault
 log = logging.getLogger("waterline")
 # The jobs of a sweep that this process carries out itself, and why each failed.
 _sweep: list[tuple[Sequence[str], BadInput | RunFailed | None]] | None = None
+_UNKNOWN = re.compile(r"Could not override '([^']+)'")
 _SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg", "-i", "--info")
 
 
@@ -146,6 +147,13 @@ def _first_line(error: Exception) -> str:
 
 
 def _otherwise(error: Exception) -> str:
+    if not isinstance(error, HydraException | OmegaConfBaseException):  # Hydra's own fault
+        return (
+            f"Hydra cannot read the command ({_first_line(error)}): a group, or a setting that has "
+            "others below it, takes a name or a mapping."
+        )
+    if unknown := _UNKNOWN.match(_first_line(error)):
+        return f"There is no setting {unknown[1]!r}: see the folder conf for those there are."
     return f"{_first_line(error)}: fix the configuration or the command."
 
 
@@ -168,7 +176,7 @@ def _sentence(
             group, _, value = error.missing_cfg_file.rpartition("/")
             return str(unknown_name(group, value, error.options or ()))
         return str(unknown_name(group, value, options(conf, group)))
-    unknown = re.match(r"Could not override '([^']+)'", first)
+    unknown = _UNKNOWN.match(first)
     if not unknown:
         return _otherwise(error)
     key = unknown[1]
@@ -180,7 +188,7 @@ def _sentence(
                 name, overrides=[re.sub(r"=([^\[]*?),.*", r"=\1", a) for a in others]
             )
         except HydraException:
-            return f"There is no setting {key!r}: see the folder conf for those there are."
+            return _otherwise(error)
     known = list(leaves(OmegaConf.to_container(config, resolve=False)))  # type: ignore[arg-type]
     end = key.rpartition(".")[2]
     near = [k for k in known if k.rpartition(".")[2] == end]

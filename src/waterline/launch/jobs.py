@@ -26,10 +26,10 @@ class Job:
     Args:
         name: what tells it from its neighbours, such as 'sera seqnorm seed=1'.
         overrides: the arguments of the script, in Hydra's grammar.
-        folder: of its run; None where the command makes no run or its settings are wrong, which it
-            reports itself.
+        folder: of its run; None where the command makes no run or its settings are wrong.
         done: whether the run is finished, with what ``final`` asks for.
         needs: the job that must succeed before this one starts.
+        wrong: what is wrong with its settings, if anything; the job itself reports it too.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Job:
     folder: Path | None = None
     done: bool = False
     needs: Job | None = None
+    wrong: str | None = None
 
 
 @dataclass(frozen=True)
@@ -65,36 +66,43 @@ def jobs_of(
     made: list[Job] = []
     folders: dict[Path, Job] = {}
     for index, (name, row) in enumerate(zip(names(overrides), overrides, strict=True)):
-        folder, done = _run_of(row) if script == "train" else (None, False)
+        folder, done, wrong = None, False, None
+        if script == "train":
+            try:
+                folder, done = _run_of(row)
+            except (BadInput, MissingMandatoryValue) as error:
+                wrong = str(error).splitlines()[0]
         before = needs[index] if needs else None
-        job = Job(name, tuple(row), folder, done, None if before is None else made[before])
+        first = None if before is None else made[before]
+        job = Job(name, tuple(row), folder, done, first, wrong)
         made.append(folders.setdefault(folder, job) if folder else job)
     return list(dict.fromkeys(made))
 
 
-def _run_of(overrides: Sequence[str]) -> tuple[Path | None, bool]:
-    """The folder of a run of ``experiments/train.py``, and whether it is finished."""
+def _run_of(overrides: Sequence[str]) -> tuple[Path, bool]:
+    """The folder of a run of ``experiments/train.py``, and whether it is finished.
+
+    Raises:
+        BadInput: Its settings are wrong.
+    """
     from waterline.training.assemble import check_config  # which needs torch
 
-    try:
-        composed = hydra.compose("train", overrides=list(overrides), return_hydra_config=True)
-        with open_dict(composed):
-            choices = composed.pop("hydra").runtime.choices
-        config = plain(composed)
-        check_config(config)
-        if config["stage"] == "base":
-            folder, read = base_folder(config), supervised_config(config)
-        else:
-            default = default_config(config["seed"], choices)
-            folder, read = run_folder(config, default), config
-        if folder.state() is not State.done or not finished(folder, config["final"]):
-            return folder.root, False
-        # Imported here, since it needs torch, and most jobs that are listed are not done.
-        from waterline.training.inputs import check_done
+    composed = hydra.compose("train", overrides=list(overrides), return_hydra_config=True)
+    with open_dict(composed):
+        choices = composed.pop("hydra").runtime.choices
+    config = plain(composed)
+    check_config(config)
+    if config["stage"] == "base":
+        folder, read = base_folder(config), supervised_config(config)
+    else:
+        default = default_config(config["seed"], choices)
+        folder, read = run_folder(config, default), config
+    if folder.state() is not State.done or not finished(folder, config["final"]):
+        return folder.root, False
+    # Imported here, since it needs torch, and most jobs that are listed are not done.
+    from waterline.training.inputs import check_done
 
-        check_done(folder, read)
-    except (BadInput, MissingMandatoryValue):
-        return None, False
+    check_done(folder, read)
     return folder.root, True
 
 
@@ -103,11 +111,9 @@ def require_right(jobs: Sequence[Job]) -> None:
 
     For jobs that share their settings, so that what is wrong with one is wrong with all of them.
     """
-    from waterline.training.assemble import check_config
-
     for job in jobs:
-        if job.folder is None:
-            check_config(plain(hydra.compose("train", overrides=list(job.overrides))))
+        if job.wrong:
+            raise BadInput(job.wrong)
 
 
 def names(overrides: Sequence[Sequence[str]]) -> list[str]:
@@ -142,7 +148,10 @@ def carry_out(
     if dry_run:
         say(console, title)
         for job in jobs:
-            say(console, f"  {_standing(job)}: {job.name} in {job.folder or 'no known folder'}")
+            where = f" in {job.folder}" if job.folder else ""
+            say(console, f"  {_standing(job)}: {job.name}{where}")
+        if wrong := sum(job.wrong is not None for job in jobs):
+            return BadInput(f"{wrong} of {len(jobs)} jobs have wrong settings: fix them.")
         return None
     if not missing:
         say(console, f"All {len(jobs)} jobs are done.")
@@ -163,6 +172,8 @@ def carry_out(
 def _standing(job: Job) -> str:
     if job.done:
         return "done"
+    if job.wrong:
+        return f"wrong ({job.wrong})"
     at = progress(job.folder) if job.folder else None
     start = "to start" if at is None else f"to continue at {at.step}/{at.of}"
     return f"{start} after '{job.needs.name}'" if job.needs and not job.needs.done else start
