@@ -58,7 +58,7 @@ def test_folders_follow_from_the_configuration(conf, tmp_path):
 
 
 def test_a_dry_run_says_what_is_wrong(capsys):
-    jobs = [Job("right"), Job("sera seed=x", wrong="seed=x: must be a whole number.")]
+    jobs = [Job("right", ()), Job("sera seed=x", (), wrong="seed=x: must be a whole number.")]
     error = carry_out(jobs, None, "here", dry_run=True)
     assert str(error) == "1 of 2 jobs have wrong settings: fix them."
     assert "wrong (seed=x: must be a whole number.): sera seed=x" in capsys.readouterr().out
