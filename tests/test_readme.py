@@ -197,6 +197,11 @@ SENTENCES: list[tuple[Any, ...]] = [
     ),
     (
         "docs/images.md",
+        "the mean of three seeds on {0.row.questions:,.0f} dev images",
+        (LONG, "SERA, N0 = 16", "K = 1"),
+    ),
+    (
+        "docs/images.md",
         "at N0 = 128, it is {0.value:.2f} and {1.value:.2f}.",
         *(("results/paper/sera-figure2.csv", m, "grad_cosine_ce_final") for m in BOTH),
     ),
@@ -251,6 +256,11 @@ AHEAD = [
         "It is ahead up to K = 16, at K = 32 the difference is within noise, and from K = 64 on "
         "SERA is ahead",
         *(IMAGES, "SERA − MaxRL, N0 = 16", POWERS[6:], POWERS[:5]),
+    ),
+    (
+        "docs/images.md",
+        "interval of the difference is above 0 at every K",
+        *(LONG, "SERA − MaxRL, N0 = 16", POWERS, ()),
     ),
 ]
 
