@@ -112,11 +112,17 @@ def check_settings(
 
 
 def check_fields(instance: Any) -> None:
-    """Raise BadInput for the first field of a dataclass whose value its hint does not allow."""
+    """Raise BadInput for the first field of a dataclass whose value its hint does not allow.
+
+    Fields that hold objects are left to those.
+    """
     hints = signature_hints(cast(Any, type(instance)))
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
-        if (wrong := wrong_value(value, hints[field.name])) is not None:
+        if (
+            _plain(hints[field.name])
+            and (wrong := wrong_value(value, hints[field.name])) is not None
+        ):
             raise BadInput(f"{field.name}={_shown(value)}: must be {wrong}.")
 
 

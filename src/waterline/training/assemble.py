@@ -17,8 +17,8 @@ from waterline.training.checkpoints import EVALUATE, load_weights
 from waterline.training.checks import check_final, check_fit, check_pieces
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.settings import HANDED_IN, SECTIONS
-from waterline.training.stage import Stage
 from waterline.training.step import Pieces
+from waterline.training.supervised import SupervisedStage
 
 Config = Mapping[str, Any]
 
@@ -108,7 +108,7 @@ def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]
     return stage, evaluation
 
 
-def build_supervised(config: Config, task: Any) -> Stage:
+def build_supervised(config: Config, task: Any) -> SupervisedStage:
     """The supervised start from random weights.
 
     Raises:
@@ -119,10 +119,14 @@ def build_supervised(config: Config, task: Any) -> Stage:
             "This experiment has no supervised start: leave stage=base out where training starts "
             "from random weights, else name a base policy with base.path=."
         )
+    policy = build_policy(config)
     with as_bad_input():
-        stage: Stage = build(
-            config["supervised"], policy=build_policy(config), task=task, seed=config["seed"]
-        )
+        stage: SupervisedStage = build(
+            config["supervised"], policy=policy, task=task, seed=config["seed"],
+            engine=build(config["engine"], policy=policy), verifier=build(config["rewards"]),
+        )  # fmt: skip
+    if stage.until is not None:
+        require_split(task, stage.until.split)
     return stage
 
 

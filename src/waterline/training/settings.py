@@ -125,5 +125,5 @@ HANDED_IN: dict[str, frozenset[str]] = {
     "engine": frozenset({"policy"}),
     "advantages": frozenset({"rewards", "group"}),
     "training": frozenset({"policy", "task", "pieces", "seed", "workers"}),
-    "supervised": frozenset({"policy", "task", "seed"}),
+    "supervised": frozenset({"policy", "task", "seed", "engine", "verifier"}),
 }
