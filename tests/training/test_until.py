@@ -12,7 +12,8 @@ from waterline.training.until import Until
 RULE = (
     "+supervised.until._target_=waterline.training.until.Until", "+supervised.until.every=4",
     "+supervised.until.after=8",
-    "+supervised.until.evaluation={_target_: waterline.evaluation.SampledEvaluation, n: 4, ks: [1, 4]}",
+    "+supervised.until.evaluation._target_=waterline.evaluation.SampledEvaluation",
+    "+supervised.until.evaluation.n=4", "+supervised.until.evaluation.ks=[1,4]",
     "supervised.steps=40", "supervised.checkpoint_every=3",
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ from waterline.training.assemble import (
     build_policy,
     build_task,
     device_of,
+    is_pretrained,
     set_threads,
 )
 from waterline.training.checkpoints import EVALUATE, Checkpoints, load_checkpoint
@@ -55,14 +56,17 @@ def evaluate_run(
     """
     folder = RunFolder(root)
     config = opened(folder.read_config())
-    path = Checkpoints(folder.checkpoints).require(checkpoint)
+    loaded = config["method"] == "base" and is_pretrained(config)
+    path = None if loaded else Checkpoints(folder.checkpoints).require(checkpoint)
     set_threads(threads)
     evaluation = build_evaluation(config, **settings)
     most = getattr(evaluation, "n", math.inf)
     if beyond := [k for k in ks or () if k > most]:
         raise BadInput(f"Pass@{beyond[0]} needs more than n={most} responses: raise n or lower ks.")
     policy = build_policy(config, path).to(device_of(config))
-    step = 0 if config["method"] == "base" else load_checkpoint(path, EVALUATE).get("done")
+    step: Any = 0
+    if path is not None and config["method"] != "base":
+        step = load_checkpoint(path, EVALUATE).get("done")
     if not isinstance(step, int):
         raise BadInput(f"{path} does not say of which step it is: {EVALUATE}.")
     task = build_task(config)

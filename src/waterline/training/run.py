@@ -28,9 +28,11 @@ from waterline.runs.paths import recorded
 from waterline.runs.seeds import stream_key
 from waterline.training.assemble import (
     assemble,
+    build_policy,
     build_supervised,
     build_task,
     check_config,
+    is_pretrained,
     seed_generators,
     set_threads,
 )
@@ -51,7 +53,9 @@ _BASE_POLL_SECONDS = 2.0
 def train_base(config: Config, task: Any = None) -> RunFolder:
     """Supervised training into ``<results>/<experiment>/base/seed-<n>``.
 
-    ``task`` is that of the configuration, if the caller has already built it.
+    Of a pretrained policy there is nothing to train: the folder then has no checkpoint, and stands
+    for the policy as it is loaded. ``task`` is that of the configuration, if the caller has already
+    built it.
     """
     check_config(config)
     read = supervised_config(config)
@@ -62,6 +66,13 @@ def train_base(config: Config, task: Any = None) -> RunFolder:
 
     check_device(config["trainer"])
     task = build_task(config) if task is None else task
+    if is_pretrained(config):
+        build_policy(config)  # what is wrong with it is found before the folder is made
+        with folder:
+            text = yaml.safe_dump(recorded(read), sort_keys=False)
+            folder.record_start(text, identity(read), inputs_of(read, task))
+            folder.set_state(State.done)
+        return folder
     stage = build_supervised(config, task)
     keep = config["supervised"], *_until(stage.until), folder.root / "until"
     return _run(config, read, folder, stage, keep, inputs_of(read, task))

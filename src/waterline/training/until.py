@@ -38,8 +38,8 @@ class Until:
         for k, low, high in self.windows:
             if low > high or k > self.evaluation.n or k not in self.evaluation.ks:
                 raise BadInput(
-                    f"windows=[[{k}, {low}, {high}]]: must be one of evaluation.ks up to its n, the "
-                    "lowest Pass@K and the highest."
+                    f"windows=[[{k}, {low}, {high}]]: must be one of evaluation.ks up to its n, "
+                    "the lowest Pass@K and the highest."
                 )
 
     def met(self, row: Mapping[str, float], last: bool) -> bool:
