@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 from math import ceil, comb
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,3 +230,16 @@ def test_bad_input():
     plan = allocator.next(Outcomes(np.array([8, 8]), np.array([0, 2])))
     assert plan.counts.tolist() == [56, 8]
     assert not DARSAllocator.fixed_budget
+
+
+def test_the_tables_of_the_page_are_true():
+    page = (Path(__file__).parents[2] / "docs" / "methods" / "dars.md").read_text()
+    rows = {
+        cells[0].strip(): [float(x) for x in cells[1:] if x.strip().replace(".", "").isdigit()]
+        for cells in (line.strip("| ").split("|") for line in page.splitlines() if "|" in line)
+    }
+    found = [weight(p, 8, 64) for p in rows["$p$"]]
+    assert rows["$w(p)$"] == [round(factor, 2) for factor, _ in found]
+    assert rows["mean rollouts"] == [round(mean, 1) for _, mean in found]
+    assert rows["$15\\,p$, 16 uniform rollouts"] == [round(15 * p, 2) for p in rows["$p$"]]
+    assert rows["total $N$"] == [papers_total(k, 8, 64) for k in range(5)]
