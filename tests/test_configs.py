@@ -158,7 +158,7 @@ def test_every_method_takes_the_settings_of_a_sweep(method):
     while plan is not None:
         total += plan.counts
         plan = allocator.next(Outcomes(trials=total, successes=total // 2))
-    assert total.tolist() == [0 if method == "ce" else 32] * 4
+    assert total.tolist() == [{"ce": 0, "dars_hw": 16}.get(method, 32)] * 4
 
 
 def whole(method, *, experiment="maze/laptop", **settings):

@@ -45,6 +45,7 @@ KILLED = {
     "history": ("method=sera", "success=beta"),
     "cross-entropy": ("method=ce",),
     "pilot, by workers": ("method=sera_pilot", "allocation.m=2", "trainer.workers=2"),
+    "a total that floats": ("method=dars_hw",),
 }
 
 
