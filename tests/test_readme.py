@@ -476,7 +476,8 @@ def test_the_commands_run_through_bash(checkout):
             assert run.startswith("results/maze-laptop/sera/n0-16_nmax-64")
             small = line.replace(run, str(made.relative_to(checkout))) + " n=4 threads=1"
         else:
-            small = f"{line} {SMALL}".replace("seed=0,1,2", "seed=0,1")
+            # Without paths.results they would go to the checkout that the package is of.
+            small = f"{line} {SMALL} paths.results=results".replace("seed=0,1,2", "seed=0,1")
         bash(small, checkout)
     runs = load_runs(checkout / "results", "maze-laptop")
     done = {m: sum(r.method == m and r.status == "done" for r in runs) for m in ("maxrl", "sera")}
