@@ -125,6 +125,8 @@ def check_final(config: Config, task: Any) -> None:
         BadInput: Its split is empty, or its comparison of gradients cannot be made.
     """
     final, steps = config["final"], config["training"]["steps"]
+    with as_bad_input("final.rewards"):
+        build({**config["rewards"], **final["rewards"]})
     if final["split"] is not None:
         require_split(task, final["split"])
     if not final["gradients"]["n0"]:

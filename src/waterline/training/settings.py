@@ -66,6 +66,8 @@ class Final:
 
     split: Literal["dev", "test"] | None
     n: Whole
+    rewards: Section
+    keep_responses: bool
     gradients: Section
 
 
