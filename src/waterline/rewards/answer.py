@@ -12,6 +12,13 @@ _TAIL = 4_000
 _MARKED_TAIL = 40_000
 # Headings begin with these marks as well: only a number alone on the line is an answer.
 _HASHES = re.compile(rf"####[ \t]*({NUMBER}{UNIT})[ \t.]*$", re.ASCII | re.MULTILINE)
+# Between two boxes: the second takes back the first.
+_REVISION = re.compile(
+    r"\b(?:wait|no|not|nope|actually|but|however|instead|mistakes?|errors?|wrong|incorrect|rather"
+    r"|sorry|oops|correct(?:ion|ed|ing)|re-?check\w*|re-?calculat\w*|re-?consider\w*|alternatively"
+    r"|hmm+|hold on|let me|try again|revis\w*|second thoughts?|or)\b|n't\b|不|等等|但",
+    re.IGNORECASE,
+)
 _ANCHOR = re.compile(r"(final\s+)?answers?\s*((?:is|are|:|=)+)\s*:?\s*", re.IGNORECASE)
 
 
@@ -23,11 +30,13 @@ class Candidate:
     marked: bool
 
 
-def find_answer(response: str, complete: bool = True) -> Candidate | None:
+def find_answer(response: str, complete: bool = True, count: int = 1) -> Candidate | None:
     r"""The one answer of a response, or None when there is none.
 
     Only what ``final_text`` leaves counts. The latest of these is taken: a ``\boxed{…}``, with
-    those directly before it that are joined to it by commas, 'and' or 'or'; a number alone behind
+    those directly before it that are joined to it by commas, 'and' or 'or', or, when the right
+    answer has ``count`` > 1 parts, as many as it takes, if no word between them takes one back; a
+    number alone behind
     ``####``; mathematics or a number behind 'final answer is', or behind 'answer is' in a sentence
     after those that says nothing else. Without any, it is the whole response when that is a bare
     expression, else what stands behind the last 'answer is', else the last mathematics or number.
@@ -63,6 +72,8 @@ def find_answer(response: str, complete: bool = True) -> Candidate | None:
                 break
             cluster.insert(0, box)
         contents = list(dict.fromkeys(box[2].strip() for box in cluster))
+        if len(contents) < count:
+            contents = _parts(text, found, count) or contents
         return Candidate(", ".join(contents), True) if any(contents) else None
     if not complete:
         return None
@@ -74,3 +85,16 @@ def find_answer(response: str, complete: bool = True) -> Candidate | None:
     if answer is None:
         answer = last(text)
     return Candidate(answer, False) if answer else None
+
+
+def _parts(text: str, found: list[tuple[int, int, str]], count: int) -> list[str] | None:
+    """The contents of the last boxes, none of them taken back, when they are ``count``."""
+    chain = [found[-1]]
+    for box in reversed(found[:-1]):
+        if _REVISION.search(text, box[1], chain[0][0]):
+            break
+        chain.insert(0, box)
+    contents = [box[2].strip() for box in chain]
+    if len(contents) != count:
+        contents = list(dict.fromkeys(contents))
+    return contents if len(contents) == count and all(contents) else None

@@ -17,11 +17,11 @@ _CHOSEN = re.compile(
 _WORD = re.compile(
     r"(?:A\s+(?!(?:is|was|as|and|or|but|because|since|it|has|must|seems)\b)|I\s+)[a-z]"
 )
-_LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[.):])\s+(\S.*)", re.DOTALL)
+_LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[.):]|([A-H])(?=\s+[A-Z][a-z]))\s+(\S.*)", re.DOTALL)
 
 
 def letter_of(text: str) -> str | None:
-    """The letter of an answer that is a choice, alone or with its text: ``(D)``, ``D. none``.
+    """The letter of a choice, alone or with its text: ``(D)``, ``D. none``, ``D None``.
 
     None for anything else, and where further choices follow.
     """
@@ -31,9 +31,9 @@ def letter_of(text: str) -> str | None:
     if alone:
         return alone[0]
     match = _LABELLED.fullmatch(spelled_out(text))
-    if not match or re.search(r"\([A-Z]\)|\b[A-Z][.):](?:\s|$)", match[3]):
+    if not match or re.search(r"\([A-Z]\)|\b[A-Z][.):](?:\s|$)", match[4]):
         return None
-    return match[1] or match[2]
+    return match[1] or match[2] or match[3]
 
 
 def find_choice(response: str) -> str | None:

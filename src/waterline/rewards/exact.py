@@ -7,13 +7,19 @@ from fractions import Fraction
 from waterline.rewards.arithmetic import evaluate
 from waterline.rewards.latex import simplify
 
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[, ]\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[, ]\d{3})+(?![\d,])")
+# The comma of decimals where it can be nothing else: behind thousands with dots or blanks, in
+# ``0,05`` and ``0,125``, before two noughts. Elsewhere ``1,5`` may be two numbers.
+_COMMA = re.compile(
+    r"([-+]?(?:[1-9]\d{0,2}(?:(?:\.\d{3})+|(?: \d{3})+)|0(?=,0\d|,\d{3})|\d+(?=,00$))),(\d+)"
+)
+_DOTTED = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3}){2,}")
 _BASED = re.compile(r"(-?)([0-9A-Za-z]+)\s*_\s*\{?\s*(\d{1,2})\s*\}?")
 _ASSIGNMENT = re.compile(
     r"^(?:[A-Za-z](?:_\{?\w{1,3}\}?|\([a-zA-Z0-9]\))?\s*)?(?:=|\\approx(?![a-zA-Z]))\s*"
     r"|(?<=[\d}).])\s*=\s*[A-Za-z]$"
 )
-_DECIMAL_COMMA = re.compile(r"(-?\d+),(\d{1,2})")
+_DECIMAL_COMMA = re.compile(r"([-+]?\d+),(\d+)")
 _DECIMAL = re.compile(r"[-+]?(\d*)\.(\d+)")
 # Each line: one unit, with its spellings.
 _UNITS = {
@@ -85,7 +91,8 @@ def exact_number(text: str) -> Exact | None:
 
     Understands signs, thousands, decimals, fractions, mixed numbers (``2 2/3``, ``2\frac{2}{3}``),
     sums, products, quotients, integer powers, scientific notation, per cent, units, numerals in a
-    base (``204_5``) and ``x = 5``.
+    base (``204_5``) and ``x = 5``. A comma is read as that of decimals where it can be nothing else
+    (``1.234,50``, ``0,05``, ``12,50 €``).
     """
     if len(text) > 200:
         return None
@@ -100,7 +107,17 @@ def exact_number(text: str) -> Exact | None:
         return Exact(value, base=(sign + digits.lstrip("0"), base))
     text, unit, scale = split_unit(text)
     percent = text.endswith("%")
-    text = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), text.removesuffix("%").strip())
+    text = text.removesuffix("%").strip()
+    if text[:1] in "([{\\" and "," in text:  # numbers in brackets are several: (100,200)
+        return None
+    comma = _COMMA.fullmatch(text)
+    if not comma and (unit or percent) and not _THOUSANDS.fullmatch(text):
+        comma = _DECIMAL_COMMA.fullmatch(text)  # a quantity is one number
+    if comma:
+        text = f"{re.sub('[. ]', '', comma[1])}.{comma[2]}"
+    elif _DOTTED.fullmatch(text):
+        text = text.replace(".", "")
+    text = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), text)
     found = evaluate(text)
     if found is None:
         return None
@@ -117,8 +134,10 @@ def read_numbers(gold: str, answer: str) -> tuple[Exact | None, Exact | None]:
     texts = simplify(gold), simplify(answer)
     for one, other in ((0, 1), (1, 0)):
         paired = numbers[other]
+        if numbers[one] is not None or paired is None or paired.value.denominator == 1:
+            continue
         comma = _DECIMAL_COMMA.fullmatch(texts[one])
-        if comma and paired is not None and paired.value.denominator > 1:
+        if comma:
             number = exact_number(f"{comma[1]}.{comma[2]}")
             return (number, paired) if one == 0 else (paired, number)
     return numbers

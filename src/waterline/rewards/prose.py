@@ -8,11 +8,23 @@ from waterline.rewards.exact import SPELLED_UNITS
 _TAIL = 4_000
 NUMBER = (
     r"(?<![\w.,/^_\\])(?:(?<![)\]}])-)?[$€£]?"
-    r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d/])|\d* ?[¼½¾⅐-⅞]|\d+ \d+/\d+"
-    r"|\d*\.?\d+)(?!\d|,\d)(?:[eE][-+]?\d{1,4}\b|(?: ?/ ?\d+)(?![\d/]))?"
+    r"(?:\d{1,3}(?:[. ]\d{3})+,\d+|0,\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?"
+    r"|\d{1,3}(?: \d{3})+(?![\d/])|\d* ?[¼½¾⅐-⅞]|\d+ \d+/\d+"
+    r"|\d+,\d{1,2}(?!\d)|\d{1,3}(?:\.\d{3}){2,}|\d*\.?\d+)"
+    r"(?!\d|,\d)(?:[eE][-+]?\d{1,4}\b|(?: ?/ ?\d+)(?![\d/]))?"
 )
-UNIT = rf"(?:\s*(?:\\?%|pct\b|percent\b|(?:{SPELLED_UNITS})\b(?:\^\{{?[23]\}}?|[²³])?))?"
+UNIT = (
+    r"(?:[ \t]?(?:[€£]|\$(?!\w))"
+    rf"|\s*(?:\\?%|pct\b|percent\b|(?:{SPELLED_UNITS})\b(?:\^\{{?[23]\}}?|[²³])?))?"
+)
 _QUANTITY = re.compile(NUMBER + UNIT, re.ASCII)
+# A point or an interval of numbers, and a bound, in plain text.
+_ITEM = r"-?(?:\d+(?:\.\d+)?(?:/\d+)?|\.\d+)"
+_GROUP = re.compile(
+    rf"(?<![\w)\]}}])[(\[]\s*{_ITEM}(?:\s*,\s*{_ITEM})+\s*[)\]](?![\w^])"
+    rf"|(?<![\w\\])(?:{_ITEM}\s*(?:[<>]=?|[≤≥])\s*)?[A-Za-z]\s*(?:[<>]=?|[≤≥])\s*{_ITEM}(?![\w^/*+])",
+    re.ASCII,
+)
 _MATHS = re.compile(
     r"\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]"
     r"|\$\$(?P<display>[^$]+)\$\$|(?<!\\)\$(?P<inline>(?:[^$\n\\]|\\.)+)\$",
@@ -100,13 +112,24 @@ def denied(text: str, place: int) -> bool:
 def _pieces(text: str) -> list[tuple[int, int, str]]:
     """The mathematics and, outside of it, the numbers of a text: (start, end, content)."""
     found = [(m.start(), m.end(), m[m.lastgroup or 0]) for m in _MATHS.finditer(text)]
-    outside = _MATHS.sub(lambda match: "\0" * len(match[0]), text)
-    return sorted(found + [(m.start(), m.end(), m[0]) for m in _QUANTITY.finditer(outside)])
+    for pattern in (_GROUP, _QUANTITY):
+        for start, end, _ in found:
+            text = text[:start] + "\0" * (end - start) + text[end:]
+        found += [(m.start(), m.end(), m[0]) for m in pattern.finditer(text)]
+    return sorted(found)
 
 
 def _together(text: str, pieces: Sequence[tuple[int, int, str]]) -> str:
     """The answer that is made of these pieces, or '' when it is none."""
     (start, *_), (_, end, _) = pieces[0], pieces[-1]
+    if len(pieces) == 1 and text[:start].endswith("(") and text[end : end + 1] == ")":
+        # A number in brackets, as in de (3/5): not behind a letter or another number.
+        start, end = start - 1, end + 1
+        if re.search(r"[A-Za-z0-9)\]}]$", text[:start]):
+            return ""
+        if re.search(r"(?:^|[\s=:])-\s?$", text[:start]):
+            start = text.rindex("-", 0, start)
+            pieces = [(start, end, text[start:end])]
     if _BEFORE.search(text[max(0, start - 40) : start]) or _AFTER.match(text, end):
         return ""
     if len(pieces) > 1 and not re.search(r"and|or|或", text[start:end]):
