@@ -5,14 +5,24 @@ import re
 MAX_LENGTH = 300
 _MAX_DIGITS = 80
 _MAX_EXPONENT = 1_000
+# Text that is no UTF-8, factorials, remainders, and exponentials within each other.
+_REFUSED = re.compile(
+    r"[\0\ud800-\udfff↑]|(?<![\\])!(?!=)|\\(?:bmod|pmod|mod|Gamma)(?![a-zA-Z])"
+    r"|factorial|gamma\s*\(|exp\s*[({][^)}]*exp"
+)
+# What is written out term by term, with many terms.
+_SUM = re.compile(r"\\(?:sum|prod)(?![a-zA-Z])|(?<![a-zA-Z])(?:sum|prod|product|range)(?![a-zA-Z])")
+_CHOOSE = re.compile(r"binom|choose|(?<![a-zA-Z])C\s*\(")
+_EXPANDED = re.compile(r"\([^()]*[a-zA-Z][^()]*\)\s*(?:\^|\*\*)\s*\{?\s*\d{3}")
 
 
 def is_hostile(text: str) -> bool:
     r"""Whether computing with ``text`` could take unbounded time or memory.
 
-    More than 300 characters or 80 digits; a factorial; a power within an exponent or a limit (as in
-    towers, and in sums up to 10⁹); an exponent or limit of more than 1,000; brackets nested more
-    than 12 deep.
+    More than 300 characters or 80 digits; invalid UTF-8; a factorial; a power within an exponent or
+    a limit (as in towers, and in sums up to 10⁹); an exponent or limit of more than 1,000; a sum or
+    product with a number from 100 on, a power from the 100th on of a bracket with letters, a
+    binomial coefficient of a number from 10,000 on; brackets nested more than 12 deep.
     """
     if len(text) > MAX_LENGTH or sum(c.isdigit() for c in text) > _MAX_DIGITS:
         return True

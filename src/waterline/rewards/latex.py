@@ -15,7 +15,7 @@ _GREEK = "pi|theta|alpha|beta|gamma|lambda|omega|phi"
 # Nothing below changes such a number.
 _PLAIN = re.compile(r"-?[0-9]+(?:/[0-9]+|\.[0-9]*[1-9])?")
 # Full stops, blanks and line breaks behind an answer, also those that were not finished.
-_TRAILING = re.compile(r"(?:[\s.;]|\\[,;:! ]|\\n|\\)+$")
+_TRAILING = re.compile(r"(?:[\s.,;]|\\[,;:! ]|\\n|\\)+$")
 _JOINED = re.compile(r"(?<=[)\]}])\s*(?:or|\\text\s*\{\s*or\s*\})\s*(?=[(\[]|\\\{)")
 _REPLACEMENTS = (
     (_TWICE, r"\\"),
@@ -102,7 +102,7 @@ def unwrap(text: str) -> str:
 def _trimmed(text: str) -> str:
     """``text`` without blanks around it and full stops or unfinished commands behind."""
     text = text.strip()
-    return _TRAILING.sub("", text) if text[-1:] in ".;\\n,:!" else text
+    return _TRAILING.sub("", text) if text[-1:] in ".,;:!\\n" else text
 
 
 @lru_cache(maxsize=4_096)

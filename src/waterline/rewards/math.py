@@ -161,7 +161,7 @@ def _judge(expected: Gold, found: Candidate) -> Verdict:
     ):
         return Verdict.correct
     plain = simplify(found.text)
-    if is_hostile(plain):
+    if expected.hostile or is_hostile(plain):
         return Verdict.unparseable
     if " " in expected.words:
         return Verdict.wrong  # Math-Verify would read a product of letters
