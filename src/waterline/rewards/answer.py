@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from waterline.rewards.final import final_text
 from waterline.rewards.latex import boxes
-from waterline.rewards.prose import BETWEEN, NUMBER, UNIT, behind, is_bare, last
+from waterline.rewards.prose import BETWEEN, NUMBER, UNIT, behind, denied, is_bare, last
 
 _TAIL = 4_000
 _MARKED_TAIL = 40_000
@@ -91,7 +91,7 @@ def _parts(text: str, found: list[tuple[int, int, str]], count: int) -> list[str
     """The contents of the last boxes, none of them taken back, when they are ``count``."""
     chain = [found[-1]]
     for box in reversed(found[:-1]):
-        if _REVISION.search(text, box[1], chain[0][0]):
+        if _REVISION.search(text, box[1], chain[0][0]) or denied(text, box[0]):
             break
         chain.insert(0, box)
     contents = [box[2].strip() for box in chain]

@@ -10,7 +10,8 @@ _TAIL = 4_000
 _MAX_LENGTH = 300
 _LETTER = re.compile(r"(?<![A-Za-z\\{])\(?([A-Z])\)?(?![A-Za-z'’])")
 _CHOSEN = re.compile(
-    r"(?i:(?:answer|choice|option)\s*(?:is|are|:|=)+)\s*:?\s*(?i:option|choice)?[\s*$]*"
+    r"(?i:(?:answer|choice|option)\s*(?:is|are|:|=)+|I\s+(?:would\s+)?(?:pick|choose|select)\b)"
+    r"\s*:?\s*(?i:option|choice)?[\s*$]*"
     r"(?:\\(?:text|mathrm)\w*\{)?[\s*]*\(?([A-Z])\)?(?![A-Za-z'’])"
 )
 # The article and the pronoun, where the next word is no verb that a letter could take.

@@ -136,7 +136,7 @@ def read_numbers(gold: str, answer: str) -> tuple[Exact | None, Exact | None]:
         paired = numbers[other]
         if numbers[one] is not None or paired is None or paired.value.denominator == 1:
             continue
-        comma = _DECIMAL_COMMA.fullmatch(texts[one])
+        comma = _DECIMAL_COMMA.fullmatch(_ASSIGNMENT.sub("", texts[one]))
         if comma:
             number = exact_number(f"{comma[1]}.{comma[2]}")
             return (number, paired) if one == 0 else (paired, number)

@@ -26,7 +26,11 @@ def is_hostile(text: str) -> bool:
     """
     if len(text) > MAX_LENGTH or sum(c.isdigit() for c in text) > _MAX_DIGITS:
         return True
-    if "\0" in text or re.search(r"(?<![\\!])!(?!=)|\\(?:bmod|pmod|mod)(?![a-zA-Z])", text):
+    if _REFUSED.search(text) or _EXPANDED.search(text):
+        return True
+    if _SUM.search(text) and re.search(r"\d{3}", text):
+        return True
+    if _CHOOSE.search(text) and re.search(r"\d{5}", text):
         return True
     raised: list[bool] = []  # for each open bracket, whether it is an exponent
     powers = 0

@@ -16,6 +16,13 @@ _TOKEN = re.compile(
     r"|(?P<word>\\text\s*\{\s*,?\s*(?:and|or)\s*\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z]))"
     r"|(?P<comma>,)"
 )
+_MATRIX = re.compile(
+    r"(?:\\?[A-Za-z]\w*\s*=|\\(?:mathbf|vec)\s*\{\s*\w\s*\}\s*=)?\s*[(\[]?\s*"
+    r"\\begin\s*\{(?:[pb]?(?:small)?matrix|array)\*?\}(?:\s*\{[lcr|\s]*\})?"
+    r"(.*)\\end\s*\{[a-z]+\*?\}\s*[)\]]?",
+    re.DOTALL,
+)
+_ROW = re.compile(r"(?:\\\\\s*)+(?:\[[^\]]*\])?")
 _THOUSAND = re.compile(r"(?<!\d)[1-9]\d{0,2}(?:,\d{3})*,\d{3}(?!\d)")
 
 
@@ -29,16 +36,22 @@ class Parts:
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the parts matters: in points and intervals."""
-        return self.opening in ("(", "[", "]")
+        """Whether the order of the parts matters: in points, intervals and matrices."""
+        return self.opening not in ("", "{")
 
 
 def parts_of(text: str) -> Parts | None:
     """The parts of an answer, or None when it is one thing (a number, a matrix, a union, …).
 
-    They stand between semicolons, or else between commas, 'and' and 'or'.
+    They stand between semicolons, or else between commas, 'and' and 'or'. Those of a matrix are its
+    entries, row by row, whatever brackets are around it; ``opening`` tells how many each row has.
     """
     text = _NAMES.sub("", simplify(text).replace("$", ""), count=1)
+    if (matrix := _MATRIX.fullmatch(text)) is not None:
+        rows = [row.split("&") for row in _ROW.split(matrix[1].strip()) if row.strip()]
+        entries = tuple(entry.strip() for row in rows for entry in row)
+        shape = "matrix " + " ".join(str(len(row)) for row in rows)
+        return Parts(shape, "", entries) if 2 <= len(entries) <= _MAX_PARTS else None
     if r"\begin" in text or r"\cup" in text:
         return None
     opening = closing = ""

@@ -19,9 +19,13 @@ UNIT = (
 )
 _QUANTITY = re.compile(NUMBER + UNIT, re.ASCII)
 # A point or an interval of numbers, and a bound, in plain text.
-_ITEM = r"-?(?:\d+(?:\.\d+)?(?:/\d+)?|\.\d+)"
+_ITEM = r"[-+]?(?:\d+(?:\.\d+)?(?:/\d+)?|\.\d+|∞|inf(?:inity)?\b)"
+_PAIR = rf"[(\[]\s*{_ITEM}(?:\s*,\s*{_ITEM})+\s*[)\]]"
+_TERM = r"(?:sqrt\(\d+\)|√\d+|pi|π)(?:\s?/\s?\d+)?"
 _GROUP = re.compile(
-    rf"(?<![\w)\]}}])[(\[]\s*{_ITEM}(?:\s*,\s*{_ITEM})+\s*[)\]](?![\w^])"
+    rf"(?<![\w)\]}}]){_PAIR}(?:\s*[U∪]\s*{_PAIR})*(?![\w^])"
+    rf"|(?<![\w.,/^_\\*+)-])-?(?:\d+\s?\*?\s?)?{_TERM}(?![\w^/*(])(?!\s*[-+*/^])"
+    r"|(?<![\w.,/^_\\*+)-])-?\d+\^(?:\d+|\{\d+\})(?![\w^/*(])(?!\s*[-+*/^])"
     rf"|(?<![\w\\])(?:{_ITEM}\s*(?:[<>]=?|[≤≥])\s*)?[A-Za-z]\s*(?:[<>]=?|[≤≥])\s*{_ITEM}(?![\w^/*+])",
     re.ASCII,
 )
@@ -35,7 +39,23 @@ _JOINED = re.compile(r"[\s,;]*(?:and|or|或)?[\s,;]*")
 _OPERATOR = (
     r"\\(?:[dtc]?frac|sqrt|pi|times|cdot|div|pm|mp|ln|log|sin|cos|tan|[lg]eq?|[lg]t|neq?)(?![a-z])"
 )
-_FUNCTIONS = frozenset(["exp", "sqrt", "log", "ln", "sin", "cos", "tan", "pi", "frac", "mod"])
+_FUNCTIONS = frozenset(
+    [
+        "exp",
+        "sqrt",
+        "log",
+        "ln",
+        "sin",
+        "cos",
+        "tan",
+        "pi",
+        "theta",
+        "inf",
+        "infinity",
+        "frac",
+        "mod",
+    ]
+)
 # What makes a number a part of a larger expression, or the bound of one.
 _BEFORE = re.compile(
     r"(?:(?:\d|(?<![A-Za-z])[A-Za-z]|[)}\]])\s*(?:-|\*\*?)|(?<![\s=]){|[+/_^√∛∜≤≥≠±∓×·⋅÷]|[<>]=|\s[<>]"
@@ -81,8 +101,8 @@ def behind(text: str, place: int, alone: bool = False) -> str | None:
     if sentence.endswith("?"):
         return None
     pieces = _pieces(sentence)
-    if is_bare(sentence.strip("*")) and (pieces or not alone) and not _MATHS.search(sentence):
-        return sentence.strip("*")
+    if is_bare(sentence.strip("*`")) and (pieces or not alone) and not _MATHS.search(sentence):
+        return sentence.strip("*`")
     while pieces and denied(sentence, pieces[0][0]):
         pieces.pop(0)
     end = 1

@@ -20,6 +20,7 @@ _YES_NO = re.compile(
     re.IGNORECASE,
 )
 _IS = r"(?:\b(?:is|are|be|was|were|becomes|has|have|there\s+(?:is|are)|called)\s+|[:=]\s*|^)"
+_VERB = re.compile(r"(?:does|do|is|are|has|have|can|cannot|must|will)\b")
 _END = (
     r"(?=\s*(?:[.!)]*$|[,;]\s*(?!or\b|and\b|but\b|nor\b)"
     r"|(?:solutions?|because|since|for|as)\b))"
@@ -59,7 +60,8 @@ def says(text: str, words: str) -> bool | None:
         return (found[-1][1] or found[-1][2]).casefold() == words if found else None
     announced = [s for s in sentences if re.search(_ANSWER, s, re.IGNORECASE)]
     sentence = re.sub(r"[\s-]+", " ", (announced or sentences)[-1])
-    spelled = rf"{_IS}(?:an?\s+|the\s+|indeed\s+)?{re.escape(words)}{_END}"
+    begin = r"\s" if _VERB.match(words) else _IS
+    spelled = rf"{begin}(?:an?\s+|the\s+|indeed\s+)?{re.escape(words)}{_END}"
     return True if re.search(spelled, sentence, re.IGNORECASE) else None
 
 
