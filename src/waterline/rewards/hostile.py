@@ -43,7 +43,7 @@ def is_hostile(text: str) -> bool:
             if raised:
                 raised.pop()
         elif c == "^" or text.startswith("**", i):
-            if any(raised) or re.search(r"(?:\^|\*\*)\s*[-+]?(?:\w|\\[a-zA-Z]+)\s*$", text[:i]):
+            if any(raised) or re.search(r"(?:\^|\*\*)\s*[-+]?(?:\d+|\w|\\[a-zA-Z]+)\s*$", text[:i]):
                 return True
             powers += 1
     if powers > 24:
