@@ -1,6 +1,7 @@
 """Measures the verifier of mathematics: agreement, speed, and hostile text among ordinary answers.
 
 python benchmarks/answers.py [--shared ../shared] [--hostile 1000] [--ordinary 10000]
+python benchmarks/answers.py --kinds   # each kind of answer of the tests, beside plain Math-Verify
 
 A table, and a last line of JSON. Agreement and the speed on MATH-500 need the data of ``--shared``
 and are left out without it.
@@ -12,10 +13,13 @@ import random
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from waterline.rewards import math as judge
 from waterline.rewards import verify_math, verify_math_many
 from waterline.rewards.workers import WorkerPool
+
+KINDS = Path(__file__).resolve().parents[1] / "tests/rewards/kinds.jsonl"
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -36,6 +40,32 @@ def agreement(shared: Path) -> dict[str, str]:
         if rows:
             found[name] = f"{agreed} of {len(rows)}, {wrong} false positives"
     return found
+
+
+def by_kind() -> list[str]:
+    """Lines of a table: for each kind of labelled answer, both verifiers' right verdicts."""
+    from math_verify import parse, verify
+
+    def plain(row: dict[str, Any]) -> bool:
+        alternatives = [row["gold"]] if isinstance(row["gold"], str) else row["gold"]
+        answer = parse(row["response"])
+        golds = [parse(g if "$" in g or "oxed" in g else f"${g}$") for g in alternatives]
+        return any(verify(gold, answer) for gold in golds)
+
+    def told(name: str, right: list[bool], rows: list[dict[str, Any]]) -> str:
+        agreed = sum(r == row["right"] for r, row in zip(right, rows, strict=True))
+        false = sum(r and not row["right"] for r, row in zip(right, rows, strict=True))
+        return f"{name}: {agreed} right verdicts, {false} false positives"
+
+    cases: list[dict[str, Any]] = [json.loads(line) for line in KINDS.read_text().splitlines()]
+    lines = []
+    for kind in dict.fromkeys(case["kind"] for case in cases):
+        rows = [case for case in cases if case["kind"] == kind]
+        ours = verify_math_many([r["response"] for r in rows], [r["gold"] for r in rows])
+        verdicts = told("ours", [v.verdict == "correct" for v in ours], rows)
+        rival = told("Math-Verify", [plain(row) for row in rows], rows)
+        lines.append(f"{kind}: {len(rows)} cases; {verdicts}; {rival}")
+    return lines
 
 
 def rate(responses: list[str], golds: list[str]) -> tuple[float, int]:
@@ -119,7 +149,11 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--hostile", type=int, default=1_000)
     parser.add_argument("--ordinary", type=int, default=10_000)
+    parser.add_argument("--kinds", action="store_true")
     arguments = parser.parse_args()
+    if arguments.kinds:
+        print("\n".join(by_kind()))
+        return
     rng = random.Random(0)
     found: dict[str, object] = dict(agreement(arguments.shared))
 

@@ -2,11 +2,14 @@
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from waterline.rewards.around import denied, whole
+from waterline.rewards.exact import exact_number
 from waterline.rewards.final import final_text
 from waterline.rewards.latex import boxes
-from waterline.rewards.prose import BETWEEN, NUMBER, UNIT, behind, denied, is_bare, last
+from waterline.rewards.prose import BETWEEN, NUMBER, UNIT, behind, is_bare, last
 
 _TAIL = 4_000
 _MARKED_TAIL = 40_000
@@ -51,6 +54,14 @@ def find_answer(response: str, complete: bool = True, count: int = 1) -> Candida
     if found is None:
         return None
     boxed_until = found[-1][1] if found else 0
+    standing = [
+        (start, end, answer)
+        for start, end, content in found
+        if (answer := whole(text, start, end, content)) is not None
+    ]
+    if found and not standing:
+        return None
+    found = standing
     if not complete:
         text = text[: max(boxed_until, text.rfind(" ") + 1, text.rfind("\n") + 1)]
     hashes = list(_HASHES.finditer(text, boxed_until))
@@ -71,7 +82,7 @@ def find_answer(response: str, complete: bool = True, count: int = 1) -> Candida
             if not BETWEEN.fullmatch(text[box[1] : cluster[0][0]]):
                 break
             cluster.insert(0, box)
-        contents = list(dict.fromkeys(box[2].strip() for box in cluster))
+        contents = _different(box[2].strip() for box in cluster)
         if len(contents) < count:
             contents = _parts(text, found, count) or contents
         return Candidate(", ".join(contents), True) if any(contents) else None
@@ -85,6 +96,15 @@ def find_answer(response: str, complete: bool = True, count: int = 1) -> Candida
     if answer is None:
         answer = last(text)
     return Candidate(answer, False) if answer else None
+
+
+def _different(contents: Iterable[str]) -> list[str]:
+    """Those of the contents that are not another spelling of an earlier number or text."""
+    found: dict[object, str] = {}
+    for content in contents:
+        number = exact_number(content)
+        found.setdefault((number.value, number.unit) if number else content, content)
+    return list(found.values())
 
 
 def _parts(text: str, found: list[tuple[int, int, str]], count: int) -> list[str] | None:

@@ -2,9 +2,9 @@
 
 import re
 
+from waterline.rewards.around import denied
 from waterline.rewards.final import final_text
 from waterline.rewards.latex import boxes, plain_words, spelled_out
-from waterline.rewards.prose import denied
 
 _TAIL = 4_000
 _MAX_LENGTH = 300
@@ -49,7 +49,7 @@ def find_choice(response: str) -> str | None:
     letters = chosen[-1:] or [
         letter
         for letter in _LETTER.finditer(text)
-        if not _WORD.match(text, letter.start(1)) and not denied(text, letter.start())
+        if not _WORD.match(text, letter.start(1)) and not denied(text, letter.start(), letter.end())
     ]
     if not letters:
         return None

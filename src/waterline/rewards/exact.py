@@ -57,7 +57,8 @@ _UNITS = {
     )
     for name in line.split()
 }
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6}
+_SCALES |= {"billion": 10**9, "trillion": 10**12}
 # "in" is left out: in prose it is rarely an inch.
 SPELLED_UNITS = "|".join(
     name for name in sorted(_UNITS, key=len, reverse=True) if name.isalpha() and name != "in"
@@ -66,7 +67,13 @@ _PERCENT = ("percent", "pct", "per cent", "percents")
 _TEXT = re.compile(r"(.*?)\s*\\(?:text|mbox|textbf|textit|mathrm)\s*\{([^{}]*)\}(.*)", re.DOTALL)
 _WORDS = re.compile(r"(.*?[\d)}%])\s*([A-Za-z°][A-Za-z°. /]*)(.*)", re.DOTALL)
 _CURRENCY = re.compile(r"([-+]?)\s*([$€£]?)\s*(.*?)\s*([$€£¢]?)", re.DOTALL)
-_NO_UNIT = re.compile(r"\d|\b(?:or|and|not|to)\b")
+# Text that is no unit, for it says something else about the number.
+_NO_UNIT = re.compile(
+    r"\d|\b(?:or|and|not|to|k|(?:ten|hundred|thousand|million)ths?|mille|squared|cubed|factorial"
+    r"|mod(?:ulo)?|wrong|incorrect|false|never|root)\b"
+)
+# The digits under the line repeat: 0.1\overline{6} is 1/6.
+_REPEATING = re.compile(r"(?<![\d.])(\d*)\.(\d*?)\\(?:overline|bar|dot)\s*\{?\s*(\d+)\s*\}?")
 _POWER = re.compile(r"\s*(?:\^\s*\{?\s*([23])\s*\}?)?\s*")
 
 
@@ -118,7 +125,7 @@ def exact_number(text: str) -> Exact | None:
     elif _DOTTED.fullmatch(text):
         text = text.replace(".", "")
     text = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), text)
-    found = evaluate(text)
+    found = evaluate(_REPEATING.sub(_repeated, text))
     if found is None:
         return None
     decimal = _DECIMAL.fullmatch(text)
@@ -126,6 +133,13 @@ def exact_number(text: str) -> Exact | None:
     if decimal and len((decimal[1] + decimal[2]).lstrip("0")) >= 5:
         places = len(decimal[2])
     return Exact(found * scale, unit, percent, places=places)
+
+
+def _repeated(match: re.Match[str]) -> str:
+    """A decimal that repeats, as a fraction."""
+    whole, once, period = match[1] or "0", match[2], match[3]
+    nines = (10 ** len(period) - 1) * 10 ** len(once)
+    return f"({int(whole + once + period) - int(whole + once)}/{nines})"
 
 
 def read_numbers(gold: str, answer: str) -> tuple[Exact | None, Exact | None]:

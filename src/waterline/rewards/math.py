@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from waterline.rewards.answer import Candidate, find_answer
 from waterline.rewards.choice import find_choice, letter_of
+from waterline.rewards.dropped import changes
 from waterline.rewards.exact import read_numbers, same_number
 from waterline.rewards.gold import Gold, read_gold
 from waterline.rewards.hostile import MAX_LENGTH, is_hostile
 from waterline.rewards.latex import plain_words, simplify, spelled_out
-from waterline.rewards.parts import parts_of, same_parts
+from waterline.rewards.parts import interval_of, parts_of, same_parts
 from waterline.rewards.verifier import Judgement, Verdict, judgement
 from waterline.rewards.words import find_words, says, words_of
 from waterline.rewards.workers import WorkerPool
@@ -165,10 +166,16 @@ def _judge(expected: Gold, found: Candidate) -> Verdict:
         return Verdict.unparseable
     if " " in expected.words:
         return Verdict.wrong  # Math-Verify would read a product of letters
-    if expected.parts and (parts := parts_of(found.text)):
-        same = same_parts(expected.parts, parts)
+    if changes(expected.text, found.text):
+        return Verdict.wrong
+    parts = parts_of(found.text) or (expected.parts and interval_of(found.text))
+    wanted = expected.parts or (parts and interval_of(expected.text))
+    if wanted and parts:
+        same = same_parts(wanted, parts)
         if same is not None:
             return Verdict.correct if same else Verdict.wrong
+    elif (wanted and (answer or re.search(r",0\d", plain))) or (parts and gold):
+        return Verdict.wrong  # several answers and a number
     if _DOTS.search(expected.text) or _DOTS.search(found.text):
         return Verdict.wrong  # Math-Verify would compare what the dots leave
     if gold and (gold.base or _RELATION.search(plain)):

@@ -22,6 +22,10 @@ _MATRIX = re.compile(
     r"(.*)\\end\s*\{[a-z]+\*?\}\s*[)\]]?",
     re.DOTALL,
 )
+_ORDER = r"(?:[<>]=?|\\(?:[lg]eq?|[lg]t|[lg]eqslant)(?![a-zA-Z]))"
+_CHAIN = re.compile(
+    rf"(?:(?P<low>[^<>=]+?)\s*(?P<a>{_ORDER})\s*)?[A-Za-z]\s*(?:(?P<b>{_ORDER})\s*(?P<high>[^<>=]+))?"
+)
 _ROW = re.compile(r"(?:\\\\\s*)+(?:\[[^\]]*\])?")
 _THOUSAND = re.compile(r"(?<!\d)[1-9]\d{0,2}(?:,\d{3})*,\d{3}(?!\d)")
 
@@ -58,11 +62,34 @@ def parts_of(text: str) -> Parts | None:
     inside = re.fullmatch(r"(\\\{|[(\[\]{])(.*?)(\\\}|[)\]\[}])", text, re.DOTALL)
     if inside and _is_one_group(inside[2]):
         opening, text, closing = inside.groups()
-        opening, closing = opening.removeprefix("\\"), closing.removeprefix("\\")
+        # Braces without a backslash are not printed, so that ${1, 3}$ is a list.
+        opening, closing = opening.strip("{"), closing.strip("}")
+        opening, closing = opening.replace("\\", "{"), closing.replace("\\", "}")
     items = _split(text, bool(opening))
+    if any(re.fullmatch(r"0\d+", item) for item in items):
+        return None  # (1,000) is one number
     if not 2 <= len(items) <= _MAX_PARTS or not all(items):
         return None
     return Parts(opening, closing, items)
+
+
+def interval_of(text: str) -> Parts | None:
+    r"""The interval of an inequality in one letter: ``2 < x \le 3`` is (2, 3]."""
+    chain = _CHAIN.fullmatch(simplify(text).replace("$", ""))
+    if not chain:
+        return None
+    low, high = chain["low"], chain["high"]
+    if low is None and high is None:
+        return None
+    closed = {name: "e" in (chain[name] or "") or "=" in (chain[name] or "") for name in ("a", "b")}
+    ends = [(low, closed["a"]), (high, closed["b"])]
+    if any(">" in chain[n] or "g" in chain[n] for n in ("a", "b") if chain[n]):
+        ends.reverse()
+    (left, left_closed), (right, right_closed) = ends
+    return Parts(
+        "[" if left_closed else "(", "]" if right_closed else ")",
+        (left or r"-\infty", right or r"\infty"),
+    )  # fmt: skip
 
 
 def _is_one_group(text: str) -> bool:
@@ -113,12 +140,14 @@ def same_parts(gold: Parts, answer: Parts) -> bool | None:
     list as a point. Where the parts of both have names (``x = 2, y = 3``), they are told apart.
     """
     if len(gold.items) != len(answer.items):
-        return None
+        # Sets may repeat themselves, and a product of matrices looks like one of many entries.
+        sets = gold.opening == answer.opening == "{" or "matrix" in gold.opening
+        return None if sets or any(r"\pm" in item for item in gold.items + answer.items) else False
     brackets = {(gold.opening, gold.closing), (answer.opening, answer.closing)}
     if len(brackets) > 1 and not brackets <= {("", ""), ("(", ")"), ("{", "}")}:
         return None
-    if len(brackets) > 1 and gold.opening != "(" and answer.opening == "(" and gold.opening == "{":
-        return None
+    if {gold.opening, answer.opening} == {"(", "{"}:
+        return False  # a point and a set
     names = [[(m[1] if (m := _NAME.match(i)) else "") for i in p.items] for p in (gold, answer)]
     pairs = zip(names[0], names[1], gold.items, answer.items, strict=True)
     if gold.ordered:

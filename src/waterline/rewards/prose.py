@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from waterline.rewards.around import denied
 from waterline.rewards.exact import SPELLED_UNITS
 
 _TAIL = 4_000
@@ -15,7 +16,7 @@ NUMBER = (
 )
 UNIT = (
     r"(?:[ \t]?(?:[€£]|\$(?!\w))"
-    rf"|\s*(?:\\?%|pct\b|percent\b|(?:{SPELLED_UNITS})\b(?:\^\{{?[23]\}}?|[²³])?))?"
+    rf"|\s*(?:hundred|thousand|million|billion|trillion|dozen)\b|\s*(?:\\?%|pct\b|percent\b|(?:{SPELLED_UNITS})\b(?:\^\{{?[23]\}}?|[²³])?))?"
 )
 _QUANTITY = re.compile(NUMBER + UNIT, re.ASCII)
 # A point or an interval of numbers, and a bound, in plain text.
@@ -60,14 +61,15 @@ _FUNCTIONS = frozenset(
 _BEFORE = re.compile(
     r"(?:(?:\d|(?<![A-Za-z])[A-Za-z]|[)}\]])\s*(?:-|\*\*?)|(?<![\s=]){|[+/_^√∛∜≤≥≠±∓×·⋅÷]|[<>]=|\s[<>]"
     rf"|(?<![</])\b[A-Za-z][<>]|{_OPERATOR}|\bthan"
+    r"|\b(?:negative|minus|half(?:\s+of)?|twice|double|triple|thrice|roots?\s+of|at\s+(?:least|most)"
+    r"|up\s+to|factorial\s+of|power\s+of|exceeds?|percent\s+of)"
     r"|\bbetween(?:\s+\S+\s+and)?|[(\[]\s*[-.\d]+\s*,)\s*$|\d:$"
 )
 _AFTER = re.compile(
     r"\s*(?:[+_]|\^(?!\s*\{?\s*\\circ)|\*(?!\*)|-\s*\d|/\s*(?:[A-Za-z](?![A-Za-z])|[(\\])|[⁰¹²³⁴-⁹⁻√π])"
+    r"|\s+(?:times|plus|minus|over|divided\s+by|multiplied\s+by|out\s+of|to)\s+[-$\\(\d]"
+    r"|\s+(?:to\s+the\s+power|squared|cubed|factorial|mod(?:ulo)?|(?:ten|hundred|thousand)ths?)\b"
     rf"|[A-Za-z](?![A-Za-z'’])|:\d|\s*,\s*[-.\d]+\s*[)\]]|\s*{_OPERATOR}"
-)
-_NOT = re.compile(
-    r"(?:\bnot|n't|\bnon|\bnever|不是)\s*(?:an?|the|option|choice)?[\s*(]*$", re.IGNORECASE
 )
 
 
@@ -103,7 +105,7 @@ def behind(text: str, place: int, alone: bool = False) -> str | None:
     pieces = _pieces(sentence)
     if is_bare(sentence.strip("*`")) and (pieces or not alone) and not _MATHS.search(sentence):
         return sentence.strip("*`")
-    while pieces and denied(sentence, pieces[0][0]):
+    while pieces and denied(sentence, pieces[0][0], pieces[0][1]):
         pieces.pop(0)
     end = 1
     while end < len(pieces) and _JOINED.fullmatch(sentence[pieces[end - 1][1] : pieces[end][0]]):
@@ -116,17 +118,12 @@ def behind(text: str, place: int, alone: bool = False) -> str | None:
 def last(text: str) -> str:
     """The last mathematics or number, with those that 'or' joins to it; '' when it is no answer."""
     pieces = _pieces(text)
-    while pieces and denied(text, pieces[-1][0]):
+    while pieces and denied(text, pieces[-1][0], pieces[-1][1]):
         pieces.pop()
     start = len(pieces) - 1
     while start > 0 and re.fullmatch(r"\s*or\s+", text[pieces[start - 1][1] : pieces[start][0]]):
         start -= 1
     return _together(text, pieces[start:]) if pieces else ""
-
-
-def denied(text: str, place: int) -> bool:
-    """Whether what begins at ``place`` is said not to be so."""
-    return bool(_NOT.search(text[max(0, place - 40) : place]))
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:

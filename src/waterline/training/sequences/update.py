@@ -14,7 +14,6 @@ from torch import Tensor
 
 from waterline.losses import PolicyLoss
 from waterline.policies import SharedPrefixLM
-from waterline.rewards import Verdict
 from waterline.rollouts import ColumnPass, LeafRow, Ranks, Rollouts, pack_leaves
 from waterline.runs.settings import Whole, check_fields
 from waterline.training.non_finite import NonFinite
@@ -244,9 +243,6 @@ class PolicyUpdate:
             "policy/entropy": sum(part.entropy for part in parts) / tokens,
             "engine/logp_gap": max(part.logp_gap for part in parts),
         }
-        verdicts = found.rollouts.verdict[found.node]
-        for name in Verdict:
-            metrics[f"verdict/{name}"] = float((verdicts == name.value).mean())
         if seen.grad_norms:
             metrics["grad/norm"] = float(np.mean(seen.grad_norms))
         return Learned(metrics, stepped=bool(seen.grad_norms))
