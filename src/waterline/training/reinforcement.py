@@ -115,6 +115,10 @@ class ReinforcementStage(Stage):
         if "tokens" in outcomes.columns:
             row["rollouts/tokens"] = tokens = float(outcomes.columns["tokens"].sum())
             row["response/length"] = tokens / rollouts if rollouts else _NONE
+            verdicts = {k: v for k, v in outcomes.columns.items() if k.startswith("verdict/")}
+            row |= {
+                k: float(v.sum()) / rollouts if rollouts else _NONE for k, v in verdicts.items()
+            }
             row["rollouts/total_tokens"] = float(self.totals["tokens"])
         return row
 
