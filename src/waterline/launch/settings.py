@@ -35,7 +35,7 @@ class Evaluate:
     top_p: Share
     top_k: WholeOrZero
     max_rows: Whole
-    rewards: Section
+    rewards: Section | None
     keep_responses: bool
     threads: Threads | None
 

@@ -13,6 +13,7 @@ from waterline.allocation import Request
 from waterline.evaluation import require_split
 from waterline.rollouts.ranks import has_launcher
 from waterline.runs import BadInput, as_bad_input, build
+from waterline.runs.settings import check_settings
 from waterline.runs.targets import TARGET, is_piece, locate
 
 Config = Mapping[str, Any]
@@ -69,6 +70,8 @@ def check_pieces(config: Config) -> None:
     for name in ("success", "allocation", "advantages", "losses", "evaluation", "logger"):
         with as_bad_input(name):
             found[name] = build(config[name])
+    if (own := config["final"]["rewards"]) is not None:
+        check_settings({**config["rewards"], **own}, {}, "final.rewards")
     ks, most = (getattr(found["evaluation"], name, None) for name in ("ks", "n"))
     if ks and most and min(ks) > most:
         raise BadInput(
@@ -125,8 +128,6 @@ def check_final(config: Config, task: Any) -> None:
         BadInput: Its split is empty, or its comparison of gradients cannot be made.
     """
     final, steps = config["final"], config["training"]["steps"]
-    with as_bad_input("final.rewards"):
-        build({**config["rewards"], **final["rewards"]})
     if final["split"] is not None:
         require_split(task, final["split"])
     if not final["gradients"]["n0"]:

@@ -13,6 +13,7 @@ from waterline.evaluation import Subject
 from waterline.rollouts import RankedEngine, Ranks
 from waterline.runs import BadInput, RunFolder, as_bad_input, build
 from waterline.runs.paths import opened
+from waterline.runs.settings import check_settings
 from waterline.training.assemble import (
     build_evaluation,
     build_policy,
@@ -75,12 +76,12 @@ def evaluate_run(
     task = build_task(config)
     folder.check_inputs(inputs_of({}, task))
     engine = build(config["engine"], policy=policy)
-    with as_bad_input("rewards"):
-        verifier = build({**config["rewards"], **(rewards or {})})
+    judged_by = {**config["rewards"], **(rewards or {})}
+    check_settings(judged_by, {}, "rewards")
     if engine.responses == RankedEngine.responses:
         engine = RankedEngine(engine, ranks)
     subject = Subject(
-        task=task, policy=policy, engine=engine, verifier=verifier, ranks=ranks,
+        task=task, policy=policy, engine=engine, verifier=build(judged_by), ranks=ranks,
         seed=config["seed"], version=step, workers=config["trainer"]["workers"],
         rules=rewards or {},
     )  # fmt: skip

@@ -66,7 +66,7 @@ class Final:
 
     split: Literal["dev", "test"] | None
     n: Whole
-    rewards: Section
+    rewards: Section | None
     keep_responses: bool
     gradients: Section
 
