@@ -158,7 +158,7 @@ def test_every_method_takes_the_settings_of_a_sweep(method):
     while plan is not None:
         total += plan.counts
         plan = allocator.next(Outcomes(trials=total, successes=total // 2))
-    assert total.tolist() == [0 if method == "ce" else 32] * 4
+    assert total.tolist() == [{"ce": 0, "dars_hw": 16}.get(method, 32)] * 4
 
 
 def whole(method, *, experiment="maze/laptop", **settings):
@@ -381,7 +381,7 @@ def test_settings_that_cannot_work_are_found_before_the_base_is_trained(tmp_path
         "losses.normalisation=mean": "losses.normalisation=mean: must be token-mean or seqnorm",
         "training.optimizer.schedule=cosin": "must be constant or cosine",
         "training.steps=0": "steps=0",
-        "evaluation.split=dve": "split 'dve'",
+        "evaluation.split=dve": "must be dev or train",
         "training.update.minibatches=9": "minibatches=9 is above training.batch=8",
         "final.gradients.n0=[16]": "final.gradients.n0 asks to compare",
         "evaluation.n=0": "n=0",

@@ -15,7 +15,7 @@ from waterline.evaluation.subject import Progress, Subject, require_split, unsee
 from waterline.rollouts import Finish, Kind, Rollouts, SamplingParams
 from waterline.rollouts.table import Ints
 from waterline.runs import stream_key
-from waterline.runs.settings import Positive, Share, Whole, WholeOrZero, check_fields
+from waterline.runs.settings import Share, Temperature, Whole, WholeOrZero, check_fields
 from waterline.tasks import Prompt
 
 
@@ -37,7 +37,7 @@ class SampledEvaluation:
 
     n: Whole
     ks: Sequence[Whole] = ()
-    temperature: Positive = 1.0
+    temperature: Temperature = 1.0
     top_p: Share = 1.0
     top_k: WholeOrZero = 0
     max_rows: Whole = 8192

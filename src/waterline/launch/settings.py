@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 
 from waterline.runs.settings import (
-    Positive,
     Section,
     Seed,
     Share,
+    Temperature,
     Text,
     Threads,
     Whole,
@@ -31,7 +31,7 @@ class Evaluate:
     split: Text
     n: Whole
     ks: SomeWhole
-    temperature: Positive
+    temperature: Temperature
     top_p: Share
     top_k: WholeOrZero
     max_rows: Whole

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from waterline.runs import BadInput
 
+# What Lightning and its launchers tell a process: its place among the others.
+_PLACES = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
 _BUCKET = 8 * 2**20  # elements that are summed over ranks in one call
 
 
@@ -33,13 +35,18 @@ def is_first_process(trainer: Mapping[str, Any]) -> bool:
         return True
     if dist.is_initialized():
         return dist.get_rank() == 0
-    for place in ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK"):
+    for place in _PLACES:
         rank = os.environ.get(place) or "0"
         if not rank.isdecimal():
             raise BadInput(f"The environment says {place}={rank}: unset it, or set a number.")
         if int(rank):
             return False
     return True
+
+
+def has_launcher() -> bool:
+    """Whether somebody has given this process its place among those of several nodes."""
+    return any(os.environ.get(place) for place in _PLACES)
 
 
 def surrounding_processes() -> int:

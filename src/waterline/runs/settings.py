@@ -41,8 +41,11 @@ WholeOrZero = Annotated[int, Ge(0), Le(2**31 - 1)]
 # What torch and the loaders start; far above any machine's cores they end the process.
 Threads = Annotated[int, Ge(1), Le(1024)]
 Workers = Annotated[int, Ge(0), Le(1024)]
-Positive = Annotated[float, Gt(0)]
-NotNegative = Annotated[float, Ge(0)]
+# Far below what float32 holds, for torch computes with them and their multiples.
+Positive = Annotated[float, Gt(0), Le(1e30)]
+NotNegative = Annotated[float, Ge(0), Le(1e30)]
+# Logits over less than this are no probabilities any more.
+Temperature = Annotated[float, Ge(1e-3), Le(1e3)]
 Share = Annotated[float, Gt(0), Le(1)]
 Text = Annotated[str, MinLen(1)]
 # NumPy's and torch's generators take no other seed.
@@ -122,6 +125,13 @@ def check_fields(instance: Any) -> None:
 
 def require(name: str, value: Any, hint: Any) -> None:
     """Raise BadInput unless the hint allows ``value``."""
+    if isinstance(value, Mapping) and not _plain(hint) and hint not in (Any, Section):
+        if not is_piece(value):
+            raise BadInput(
+                f"{name} has settings but no {TARGET}, so that nothing is made of them: leave its "
+                "choice as the experiment has it, or choose one with the name of its group."
+            )
+        return
     if (wrong := wrong_value(value, hint)) is not None:
         raise BadInput(f"{name}={_shown(value)}: must be {wrong}.")
 

@@ -19,6 +19,9 @@ from waterline.runs.settings import (
     Workers,
 )
 
+# Of one prompt in one step; the tables of a step grow with it.
+Rollouts = Annotated[int, Ge(1), Le(2**16)]
+
 
 class Run:
     """The whole; conf/train.yaml."""
@@ -88,9 +91,9 @@ class Trainer:
 class Allocation:
     """What every method takes, whether its allocator reads it or not."""
 
-    n0: Whole
-    n_min: Whole = 2
-    n_max: Whole = 64
+    n0: Rollouts
+    n_min: Rollouts = 2
+    n_max: Rollouts = 64
     u0: Annotated[float, Ge(0), Lt(1)] = 0.05
 
 
@@ -102,9 +105,12 @@ class Training:
 
 
 class Evaluation:
-    """What the run reads of its evaluation; ``every`` 0 is never."""
+    """What the run reads of its evaluation; ``every`` 0 is never.
 
-    split: Text
+    Test prompts are not for choosing settings: they are for ``final``.
+    """
+
+    split: Literal["dev", "train"]
     every: WholeOrZero
 
 
