@@ -62,11 +62,11 @@ def run_command(
     missing = [e for e in example if not any(a.startswith(_group(e)) for a in sys.argv)]
     if always or any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
         sys.argv[1:1] = missing  # first: the last option may take a value
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else it would end without a word
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with sentence_errors():
-        sys.argv[1:] = readable(sys.argv[1:], conf)
         try:
+            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it would end without a word
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
+            sys.argv[1:] = readable(sys.argv[1:], conf)
             main()
         except KeyboardInterrupt:
             print("interrupted: the same command continues", file=sys.stderr, flush=True)

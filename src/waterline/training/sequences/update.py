@@ -195,7 +195,9 @@ class PolicyUpdate:
                 continue
             # Rows without a gradient are run for the diagnostics alone.
             with nullcontext() if acts else torch.no_grad():
-                logp, entropy = self.policy(row.row, self.temperature, entropy=True)
+                logp, entropy = self.policy(
+                    row.row, self.temperature, entropy=True, entropy_grad=self.loss.needs_entropy
+                )
                 logp, entropy = row.unrolled(logp), row.unrolled(entropy)
             if observe:
                 seen.see(found.rollouts, row, logp, entropy)
