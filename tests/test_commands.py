@@ -16,6 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 from training.tiny import ROOT, TINY, compose, record, tiny
 from training.tiny_images import TINY_IMAGES, run_images
+from waterline.evaluation import ResponseStore
 from waterline.rollouts import EngineError, Finish, Kind
 from waterline.runs import BadInput, RunFolder, State, read_metrics
 from waterline.runs.metrics import METRICS
@@ -99,13 +100,23 @@ def one_sentence(result):
         ((*RUN, "task.train=30"), "set its size to 24 or 32"),
         ((*RUN, "training.checkpoint_every=0"), "training.checkpoint_every=0: must be a whole"),
         ((*RUN, "training.log_every=0"), "training.log_every=0: must be a whole number"),
-        ((*RUN, "training.temperature=0"), "training.temperature=0: must be a number above 0"),
-        ((*RUN, "evaluation.temperature=0"), "evaluation.temperature=0: must be a number above 0"),
+        ((*RUN, "training.temperature=0"), "training.temperature=0: must be a number from 0.001"),
+        (
+            (*RUN, "evaluation.temperature=0"),
+            "evaluation.temperature=0: must be a number from",
+        ),
         ((*RUN, "allocation=pilot", "allocation.m=32"), "budget|bound|m "),
         ((*RUN, "allocation.n0=eight"), "allocation.n0=eight: must be a whole number"),
         ((*RUN, "allocation.n0=1"), "at least 2 rollouts|lower bounds"),
         ((*RUN, "seed=abc"), "seed=abc: must be a whole number"),
         ((*RUN, "trainer=gpu"), "trainer.accelerator asks for a GPU"),
+        ((*RUN, "trainer.devices=1000"), "trainer.devices=1000 is above the"),
+        ((*RUN, "trainer.num_nodes=2"), "nothing has started the processes of the other nodes"),
+        ((*RUN, "allocation.n0=2147483647"), "allocation.n0=.* from 1 to 65536"),
+        ((*RUN, "training.optimizer.lr=1e300"), "of at most 1e.30"),
+        ((*RUN, "evaluation.split=test"), "evaluation.split=test: must be dev or train"),
+        ((*RUN, "~training"), "training has settings but no _target_"),
+        ((*RUN, "~final.split"), "takes away what is not there"),
     ],
 )
 def test_training_refuses_in_one_sentence(command, tmp_path, arguments, said):
@@ -170,7 +181,7 @@ NEEDS_LIKELIHOOD = "method=ce and success=oracle need a likelihood"
         ((*ON_IMAGES, "method=sera", "training.batch=0"), "training.batch=0: must be a whole"),
         ((*ON_IMAGES, "method=sera", "training.steps=0"), "training.steps=0: must be a whole"),
         ((*ON_IMAGES, "method=sera", "training.diagnostics_every=-1"), "diagnostics_every=-1"),
-        ((*ON_IMAGES, "method=sera", "evaluation.split=dve"), "no prompts in the split 'dve'"),
+        ((*ON_IMAGES, "method=sera", "evaluation.split=dve"), "split=dve: must be dev or train"),
         ((*ON_IMAGES, "method=sera", "evaluation.ks=[0]"), r"evaluation.ks=\[0\]: must be"),
         ((*ON_IMAGES, "method=sera", "evaluation.every=-1"), "evaluation.every=-1: must be"),
         ((*ON_IMAGES, "method=ce", "final.gradients.n0=[4]", "final.gradients.checkpoints=[7]"),
@@ -297,6 +308,55 @@ def test_evaluating_prints_the_counts_and_does_not_sample_twice(command, run):
     changed = (run.eval / "counts.parquet").stat().st_mtime_ns
     command("evaluate", *arguments)
     assert (run.eval / "counts.parquet").stat().st_mtime_ns == changed
+
+
+def test_responses_are_kept_and_shown(command, run, tmp_path):
+    asked = (f"run={run.root}", "split=test")
+    assert "holds no responses on test" in one_sentence(command("show", *asked))
+    shutil.copytree(run.root, tmp_path / "run", ignore=shutil.ignore_patterns("eval"))
+    asked = (f"run={tmp_path / 'run'}", "split=test")
+    assert command("evaluate", *asked, "n=6", "keep_responses=true")[0] == 0
+    rows = ResponseStore(tmp_path / "run/eval/responses").read(4, "test")
+    status, out, err = command("show", *asked, "limit=2")
+    assert (status, err) == (0, "")
+    assert len(rows) == sum(int(n) for n in re.search(r"all +([\d ]+)", out)[1].split()) == 48
+    prompt = rows["prompt"].iloc[0]
+    status, out, err = command("show", *asked, f"prompt={prompt}", "limit=1")
+    assert (status, err) == (0, "")
+    for name, found in rows[rows["prompt"] == prompt].groupby("verdict"):
+        assert f"{name}: {len(found)} of 6" in out
+        assert found["text"].iloc[0].split()[0] in out
+    assert "Right answer" in out
+    assert "verdict=good: must be correct or" in one_sentence(
+        command("show", *asked, "verdict=good")
+    )
+    assert "no such question; its ids begin" in one_sentence(command("show", *asked, "prompt=5"))
+
+
+def test_an_evaluation_may_have_rules_of_its_own(command, run):
+    asked = (f"run={run.root}", "split=test", "rewards={nonsense:1}")
+    assert "rewards" in one_sentence(command("evaluate", *asked))
+
+
+@pytest.mark.slow
+def test_processes_of_torchrun_share_an_evaluation(run, tmp_path):
+    """The same counts and responses from two processes as from one."""
+    found = []
+    for launch in ([], ["-m", "torch.distributed.run", "--nproc-per-node=2"]):
+        copy = tmp_path / f"run{len(launch)}"
+        shutil.copytree(run.root, copy, ignore=shutil.ignore_patterns("eval"))
+        done = subprocess.run(
+            [sys.executable, *launch, str(ROOT / "experiments/evaluate.py"), f"run={copy}",
+             "split=test", "n=6", "keep_responses=true", "max_rows=12"],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("Pass@4") == 1, "the first alone speaks"
+        found.append((pd.read_parquet(copy / "eval/counts.parquet"),
+                      ResponseStore(copy / "eval/responses").read(4, "test")))  # fmt: skip
+    for one, two in zip(*found, strict=True):
+        pd.testing.assert_frame_equal(one, two)
 
 
 def test_two_checkpoints_meet_the_same_uniforms(run):

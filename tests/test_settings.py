@@ -15,7 +15,7 @@ from waterline.training.checks import check_device
 from waterline.training.settings import SECTIONS
 
 # What may be null although it has a value in some configuration.
-NULLABLE = {
+NULLABLE = {"supervised.until", 
     "base.path", "final.gradients.checkpoints", "final.gradients.n0", "final.split",
     "logger.entity", "losses.clip_high", "losses.clip_low", "losses.dual_clip", "losses.kl",
     "losses.length_cap",
@@ -174,10 +174,12 @@ def test_settings_that_do_not_fit_each_other_are_named(method, settings, said):
 
 def test_devices_that_are_not_there_are_refused(monkeypatch):
     trainer = composed("maze/laptop", "sera")["trainer"]
-    check_device(trainer | {"devices": 64})
+    check_device(trainer | {"devices": 4})
+    with pytest.raises(BadInput, match="devices=1000 is above the"):
+        check_device(trainer | {"devices": 1000})
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     check_device(trainer | {"accelerator": "gpu", "devices": 2})
-    with pytest.raises(BadInput, match="devices=3 is above the 2 of this machine"):
+    with pytest.raises(BadInput, match="devices=3 is above the 2 that this machine can run"):
         check_device(trainer | {"accelerator": "cuda", "devices": 3})
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(BadInput, match="asks for a GPU and none is found"):

@@ -7,7 +7,7 @@ from training.tiny import CONF
 from waterline.launch.arguments import readable
 from waterline.runs import BadInput
 
-METHODS = "ce,dr_grpo,grpo,maxrl,pkpo,reinforce,rloo,sera,sera_pilot"
+METHODS = "ce,dars_hw,dr_grpo,grpo,maxrl,pkpo,reinforce,rloo,sera,sera_pilot"
 ODD = (
     "~/res",
     "a (1)/ü=x",

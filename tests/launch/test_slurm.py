@@ -81,7 +81,8 @@ def test_a_sweep_with_a_bad_job_runs_the_others(one_node, tmp_path):
         )
 
     dry = call("hydra.launcher.dry_run=true")
-    assert dry.returncode == 0, dry.stderr
+    assert dry.returncode == 2, dry.stderr
+    assert "wrong (" in dry.stdout
     assert "to start: sera n_max=32" in dry.stdout
     assert not list(tmp_path.rglob("config.yaml"))
     done = call()

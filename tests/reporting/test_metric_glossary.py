@@ -7,7 +7,10 @@ GROUPS = "groups/mixed_of_active groups/mixed_of_batch groups/mixed_per_second"
 ALLOCATION = (
     "active_fraction waterline count_min count_median count_max kappa_min kappa_mean kappa_spread"
 )
-UPDATE = "policy/entropy response/length grad/norm grad/skipped engine/logp_gap"
+UPDATE = (
+    "policy/entropy response/length grad/norm grad/skipped engine/logp_gap verdict/correct "
+    "verdict/wrong verdict/unparseable verdict/timeout verdict/error verdict/capped"
+)
 LOSS = "loss/value lr"
 TIME = "time/allocate time/sample time/verify time/update time/step"
 IMAGES = "grad/cosine_ce success/mae success/pearson eval/top1 data/unreadable"

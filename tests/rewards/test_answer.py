@@ -2,8 +2,8 @@ import pytest
 
 from waterline.rewards.answer import find_answer
 from waterline.rewards.choice import find_choice
+from waterline.rewards.hostile import is_hostile
 from waterline.rewards.latex import boxes, plain_words
-from waterline.rewards.math import is_hostile
 from waterline.rewards.prose import find_list
 
 

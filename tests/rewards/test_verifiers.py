@@ -40,7 +40,9 @@ def check(found: Judgement, verdicts: list[str]) -> None:
 
 
 def test_success_and_reward_follow_from_the_verdicts() -> None:
-    check(judgement(list(Verdict)), ["correct", "wrong", "unparseable", "timeout", "error"])
+    check(
+        judgement(list(Verdict)), ["correct", "wrong", "unparseable", "timeout", "error", "capped"]
+    )
     check(judgement([]), [])
 
 

@@ -143,12 +143,15 @@ def test_only_the_hanging_child_is_killed(library: None) -> None:
 
 
 def test_processor_time_is_limited(library: None) -> None:
-    pool = WorkerPool(size=1, seconds=30.0)
+    pool = WorkerPool(size=1, seconds=0.5)
     try:
-        start = time.monotonic()
-        # After 3 s of processor time the kernel ends it, whatever the patience.
+        assert pool.ask(r"\boxed{\sqrt{2}}", r"\boxed{\sqrt{2}}") == "correct"
+        [worker] = pool._all
+        os.killpg(worker.pid, signal.SIGSTOP)
+        threading.Timer(1.0, os.killpg, (worker.pid, signal.SIGCONT)).start()
+        # Waiting for a processor takes none: a busy machine changes no verdict.
+        assert pool.ask(r"\boxed{\sqrt{8}}", r"\boxed{2\sqrt{2}}") == "correct"
         assert pool.ask(r"\boxed{5}", r"\boxed{\prod_{k=1}^{9999}(x+k)}") == "timeout"
-        assert time.monotonic() - start < 25
     finally:
         pool.close()
 

@@ -53,7 +53,7 @@ def boundary_distance(policy: SharedPrefixLM, path: list[int], uniform: float) -
     table = Rollouts.from_prompts([0], [path])
     row = next(pack_leaves(table.observed(np.array([0]), [np.array([0])]), np.array([1]), 1000)).row
     row = type(row)(row.layout, row.tokens, torch.tensor([len(path) - 1]), torch.tensor([0]))
-    logits, _ = policy.prefill(row)
+    logits = policy.head(policy.prefill(row)[0]).detach()
     return float((logits[0].double().softmax(-1).cumsum(-1) - uniform).abs().min())
 
 
@@ -246,10 +246,11 @@ def test_a_depth_three_tree_is_sampled_along_its_unrolled_paths() -> None:
             flat = Rollouts.from_prompts([0], [path[: first + t]])
             row = next(pack_leaves(flat.observed(np.array([0]), [np.array([0])]), np.array([1]), 9))
             end = torch.tensor([first + t - 1])
-            logits, _ = sampler.policy.prefill(
+            hidden, _ = sampler.policy.prefill(
                 type(row.row)(row.row.layout, row.row.tokens, end, end)
             )
-            cumulative = logits[0].double().softmax(-1).cumsum(-1).numpy()
+            logits = sampler.policy.head(hidden)
+            cumulative = logits.detach()[0].double().softmax(-1).cumsum(-1).numpy()
             assert token == np.searchsorted(cumulative, u, side="right")
 
 
@@ -271,13 +272,13 @@ def test_stop_tokens_and_length_end_a_response() -> None:
 def test_finished_responses_leave_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = engine()
     given: list[int] = []
-    logits = sampler.policy.logits
+    hidden = sampler.policy.hidden
 
     def counted(tokens, positions, keep, tree):
         given.append(len(tokens))
-        return logits(tokens, positions, keep, tree)
+        return hidden(tokens, positions, keep, tree)
 
-    monkeypatch.setattr(sampler.policy, "logits", counted)
+    monkeypatch.setattr(sampler.policy, "hidden", counted)
     table = sampler.extend(Rollouts.from_prompts(IDS, prompts()), np.arange(5), COUNTS, PARAMS)
     lengths = (table.stop - table.start)[table.leaf_nodes()]
     assert given[0] == sum(len(p) for p in prompts()) - 3  # the prompt without samples is not run

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from waterline.runs import BadInput, as_bad_input, sentence_errors, unknown_name
@@ -32,3 +33,10 @@ def test_set_up_turns_value_errors_into_bad_input():
     assert raised.value is first
     with pytest.raises(TypeError), as_bad_input():
         raise TypeError
+
+
+def test_too_little_memory_is_one_line_and_status_1(capsys):
+    with pytest.raises(SystemExit) as ended, sentence_errors():
+        np.empty(2**56)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("error: Not enough memory (Unable to allocate")

@@ -54,6 +54,7 @@ SUBMIT = ["/opt/site-packages/submitit/core/_submit.py", "/home/someone/results/
         (None, ["/x/ipykernel_launcher.py", "-f", "/home/someone/kernel-1.json"], "a notebook"),
         (None, ["experiments/train.py", "seed=0"], "python experiments/train.py seed=0"),
         (None, ["/x/bin/pytest", "-q", "tests"], "python pytest -q tests"),
+        (None, ["/x/lib/pytest/__main__.py", "-q"], "python -m pytest -q"),
         (None, ["-c"], "python -c"),
     ],
 )

@@ -4,6 +4,8 @@ import pytest
 
 from training.kills import stopped_at
 from training.tiny import differences, record, tiny
+from waterline.reporting import load_runs
+from waterline.reporting.budgets import budget
 from waterline.runs import State
 from waterline.training.run import train, train_base
 
@@ -67,3 +69,31 @@ def test_supervised_training_continues_with_the_same_bits(tmp_path, monkeypatch)
             train_base(stopped)
     a, b = train_base(whole), train_base(stopped)
     assert differences(record(a.root), record(b.root)) == []
+
+
+def test_a_run_whose_budget_floats_counts_what_it_sampled_and_resumes(base, tmp_path, monkeypatch):
+    settings = ("training.steps=4", "training.checkpoint_every=2", f"base.path={base}")
+    results = (tmp_path / "whole", tmp_path / "stopped")
+    whole, stopped = (tiny(path, *settings, method="dars_hw") for path in results)
+    for step in (2, 3):
+        with stopped_at(monkeypatch, step, late=step == 3):
+            train(*stopped)
+    folder, again = train(*whole), train(*stopped)
+    assert differences(record(again.root), record(folder.root)) == []
+
+    (run,) = load_runs(results[0], "maze-laptop")
+    rows, given = run.metrics[run.metrics.step > 0], run.allocation
+    sampled = given.groupby("step").n.sum()
+    assert sampled.nunique() > 1, "no step has the budget of another"
+    assert (sampled > 8 * 8).any()
+    assert rows["rollouts/total"].tolist() == sampled.cumsum().tolist()
+    assert budget([run], 4).rollouts == given.n.sum()
+    assert budget([run], 4).tokens == rows["rollouts/tokens"].sum()
+    assert budget([run], 4).waterline == 0
+    lengths = rows["rollouts/tokens"].to_numpy() / sampled.to_numpy()
+    assert rows["response/length"].tolist() == lengths.tolist(), "of all, not of those kept"
+    assert set(given.n) == {4, 8, 16}  # 4² over twice the successes, at least 4
+    active = rows["allocation/active_fraction"]
+    assert (active == rows["groups/mixed_of_batch"]).all()
+    assert (active < 1).any()
+    assert run.normalisation == "seqnorm"

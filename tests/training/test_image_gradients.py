@@ -343,8 +343,8 @@ def test_a_comparison_that_cannot_be_made_is_refused_in_one_sentence(cross_entro
 def test_mistyped_arguments_of_the_command_end_in_one_sentence(cross_entropy):
     root = Path(__file__).parents[2]
     for argument, said in [
-        ("n0=x", "n0=['x']: must be whole numbers"),
-        ("n_max_per_n0=0", "n_max_per_n0=[0]"),
+        ("n0=x", "n0=x: must be a whole number"),
+        ("n_max_per_n0=0", "n_max_per_n0=0: must be a whole number"),
         ("methods=sero", "did you mean 'sera'"),
         ("checkpoints=7", "no checkpoint '7'"),
         ("threads=0", "threads=0"),

@@ -47,6 +47,7 @@ CASES = {
     "history and unreadable images": ("method=sera", "success=beta", "lost"),
     "pilot of the whole budget": ("method=sera_pilot", "allocation.m=4"),
     "cross-entropy and unreadable images": ("method=ce", "lost"),
+    "a total that floats": ("method=dars_hw",),
 }
 
 

@@ -1,7 +1,9 @@
 """Processes of experiments/train.py killed from outside, with the default checkpoint interval."""
 
+import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,17 @@ def test_a_killed_run_ends_with_the_bits_of_one_never_killed(whole, tmp_path, se
     for folder, expected in whole.items():
         assert differences(record(tmp_path / folder), expected) == []
         assert not list((tmp_path / folder).rglob(".*.partial"))
+
+
+def test_sigterm_during_the_start_is_answered(tmp_path):
+    process = start(tmp_path, SETTINGS)
+    caught = re.compile(r"SigCgt:\s*(\w+)")
+    while not int(caught.search(Path(f"/proc/{process.pid}/status").read_text())[1], 16) >> 14 & 1:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=120)
+    assert (process.returncode, output) == (130, "interrupted: the same command continues\n")
 
 
 def test_sigterm_leaves_a_run_that_says_preempted(tmp_path):

@@ -52,6 +52,17 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
+def test_the_end_of_a_large_file_may_be_missing(tmp_path):
+    """The reader seeks beyond the start of a short file, which the system calls wrong."""
+    file = tmp_path / "some.pt"
+    torch.save({"policy": {"weight": torch.zeros(200_000)}, "done": 3}, file)
+    content = file.read_bytes()
+    for share in (0.1, 0.5, 0.9, 0.999):
+        file.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(BadInput, match="is cut short"):
+            load_checkpoint(file)
+
+
 def test_a_folder_or_nothing_is_no_checkpoint(tmp_path):
     for file, said in ((tmp_path, "directory"), (tmp_path / "missing.pt", "is missing")):
         with pytest.raises(BadInput, match=said):

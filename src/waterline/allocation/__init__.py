@@ -2,6 +2,7 @@
 
 from waterline.allocation.bounded import bounded_counts
 from waterline.allocation.checks import LEAST_P, MOST_P
+from waterline.allocation.dars import DARSAllocator
 from waterline.allocation.fidelity import fidelity, mixed_probability
 from waterline.allocation.pilot import PilotWaterlineAllocator
 from waterline.allocation.plan import Plan
@@ -13,6 +14,7 @@ __all__ = [
     "LEAST_P",
     "MOST_P",
     "Allocator",
+    "DARSAllocator",
     "NoRollouts",
     "OneShotAllocator",
     "Outcomes",

@@ -17,7 +17,7 @@ class Plan:
         weights: (B,) float64, the factor of each response's advantage: N0/N_q on active prompts,
             0 on the others (SERA, Section 3.3). N_q is the total over rounds.
         active: (B,) bool, the retained set 𝒜. The responses of other prompts train nothing.
-        water_level: the level c of Equation 35; NaN for a uniform plan.
+        water_level: the level c of Equation 35; NaN where the counts come from no waterline.
         uniform: whether every prompt got the same share because nothing better was asked for
             or known.
         earlier: (B,) int64, what earlier rounds of the same batch sampled; None in the first.

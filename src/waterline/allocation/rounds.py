@@ -69,7 +69,7 @@ class Allocator(ABC):
     reads_budget: ClassVar[bool] = True
     """Whether it samples at all, so that n0 is a setting of the run."""
     estimates: ClassVar[str] = ""
-    """What its counts go by: 'given' (those of the request), 'pilot' (its own) or '' (none)."""
+    """What a waterline goes by: 'given' (those of the request) or 'pilot' (its own); else ''."""
 
     @abstractmethod
     def start(self, request: Request) -> Plan:

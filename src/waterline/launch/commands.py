@@ -6,6 +6,7 @@ import difflib
 import logging
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -33,6 +34,7 @@ from waterline.runs.terminal import file_fault
 log = logging.getLogger("waterline")
 # The jobs of a sweep that this process carries out itself, and why each failed.
 _sweep: list[tuple[Sequence[str], BadInput | RunFailed | None]] | None = None
+_NOT_THERE = re.compile(r"Could not delete .*'(.+)'")
 _UNKNOWN = re.compile(r"Could not override '([^']+)'")
 _SHOWS_A_CONFIGURATION = ("-h", "--help", "-c", "--cfg", "-i", "--info")
 
@@ -61,8 +63,10 @@ def run_command(
     if always or any(a.startswith(_SHOWS_A_CONFIGURATION) for a in sys.argv[1:]):
         sys.argv[1:1] = missing  # first: the last option may take a value
     with sentence_errors():
-        sys.argv[1:] = readable(sys.argv[1:], conf)
         try:
+            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it would end without a word
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
+            sys.argv[1:] = readable(sys.argv[1:], conf)
             main()
         except KeyboardInterrupt:
             print("interrupted: the same command continues", file=sys.stderr, flush=True)
@@ -122,10 +126,11 @@ def train_job(config: DictConfig) -> None:
             choices = HydraConfig.get().runtime.choices
             folder = train(settings, default_config(settings.get("seed", 0), choices))
         first = is_first_process(settings["trainer"])
-        if dist.is_initialized():
-            dist.destroy_process_group()  # the first rank goes on alone
-        if first:
+        if first or dist.is_initialized():
             finish(folder, settings)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        if first:
             print(f"{folder.root}: {folder.state()}")
 
 
@@ -154,6 +159,11 @@ def _otherwise(error: Exception) -> str:
         )
     if unknown := _UNKNOWN.match(_first_line(error)):
         return f"There is no setting {unknown[1]!r}: see the folder conf for those there are."
+    if absent := _NOT_THERE.match(_first_line(error)):
+        return (
+            f"~{absent[1]} takes away what is not there, or is null already: remove it from the "
+            "command."
+        )
     return f"{_first_line(error)}: fix the configuration or the command."
 
 

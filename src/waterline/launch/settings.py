@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from annotated_types import MinLen
 
 from waterline.runs.settings import (
-    Positive,
     Section,
     Seed,
     Share,
+    Temperature,
     Text,
     Threads,
     Whole,
@@ -31,11 +31,24 @@ class Evaluate:
     split: Text
     n: Whole
     ks: SomeWhole
-    temperature: Positive
+    temperature: Temperature
     top_p: Share
     top_k: WholeOrZero
     max_rows: Whole
+    rewards: Section | None
+    keep_responses: bool
     threads: Threads | None
+
+
+class Show:
+    """conf/show.yaml."""
+
+    run: Text
+    split: HeldOut
+    step: WholeOrZero | None
+    prompt: WholeOrZero | None
+    verdict: Literal["correct", "wrong", "unparseable", "timeout", "error", "capped"] | None
+    limit: Whole
 
 
 class Gradients:

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from waterline.policies.head import head_logits
 from waterline.policies.packed import PackedRow
+from waterline.policies.scores import token_scores
 from waterline.policies.tree_attention import NAME, Attends, RowAttention
 from waterline.runs.settings import checked
 
@@ -25,6 +27,8 @@ class SharedPrefixLM(nn.Module):
     Args:
         model: the language model; its attention implementation is replaced.
         precision: 'float32', or the autocast type 'bfloat16' or 'float16'. Logits are float32.
+        logits_at_once: elements (tokens × vocabulary) of the logits of one chunk. More are computed
+            chunk by chunk, and again in the backward pass.
 
     Raises ValueError when the model's layers are not all plain causal attention through the
     pluggable interface: here where the configuration says so, otherwise at the first call.
@@ -32,7 +36,9 @@ class SharedPrefixLM(nn.Module):
 
     responses: ClassVar[str] = "sequences"
 
-    def __init__(self, model: PreTrainedModel, precision: str = "float32") -> None:
+    def __init__(
+        self, model: PreTrainedModel, precision: str = "float32", logits_at_once: int = 2**25
+    ) -> None:
         super().__init__()
         if precision not in _PRECISIONS:
             known = ", ".join(_PRECISIONS)
@@ -41,7 +47,10 @@ class SharedPrefixLM(nn.Module):
         self.precision = precision
         self.model = model
         model.set_attn_implementation(NAME)
-        self._layers = int(model.config.get_text_config().num_hidden_layers)
+        config = model.config.get_text_config()
+        self._layers = int(config.num_hidden_layers)
+        # Rows of logits at once.
+        self.head_rows = max(1, logits_at_once // int(config.vocab_size))
 
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
         """The weights by their names in the Hugging Face model, as engines know them."""
@@ -51,10 +60,10 @@ class SharedPrefixLM(nn.Module):
     def device(self) -> torch.device:
         return self.model.device
 
-    def logits(
+    def hidden(
         self, tokens: Tensor, positions: Tensor, keep: Tensor | None, tree: Attends
     ) -> Tensor:
-        """Next-token logits (n, V) in float32 at the row indices ``keep`` (n,), or at all of them.
+        """Last hidden states (n, d) at the row indices ``keep`` (n,), or at all of them.
 
         Args:
             tokens: (L,) token ids.
@@ -62,52 +71,67 @@ class SharedPrefixLM(nn.Module):
             keep: without repetition.
             tree: what the tokens attend to.
         """
-        dtype = _PRECISIONS[self.precision]
         before = tree.calls
-        with torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None):
-            out = self.model(
+        with self._autocast():
+            states: Tensor = self.model.base_model(
                 input_ids=tokens.unsqueeze(0),
                 position_ids=positions.unsqueeze(0),
                 use_cache=False,
-                logits_to_keep=0 if keep is None else keep,
                 tree=tree,
-            )
+            ).last_hidden_state
         if tree.calls - before != self._layers:
             raise ValueError(
                 f"SharedPrefixLM: {tree.calls - before} of the {self._layers} layers of "
                 f"{type(self.model).__name__} use the pluggable attention; use a model in which "
                 "all do."
             )
-        return out.logits[0].float()
+        return (states if keep is None else states[:, keep]).squeeze(0)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Next-token logits (n, V) in float32 at hidden states (n, d)."""
+        with self._autocast():
+            return head_logits(self.model, hidden).float()
 
     def forward(
-        self, row: PackedRow, temperature: float = 1.0, entropy: bool = False
+        self,
+        row: PackedRow,
+        temperature: float = 1.0,
+        entropy: bool = False,
+        entropy_grad: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """Log-probabilities (n,) of ``row.target``, and entropies (n,) in nats when asked for.
 
-        Both are of the softmax at ``temperature``.
+        Both are of the softmax at ``temperature``; entropies carry a gradient with
+        ``entropy_grad`` alone.
         """
         # All responses of a prompt start from its last token: one distribution serves them.
         keep, which = (t.to(self.device) for t in row.predictor.unique(return_inverse=True))
-        logits = self._row_logits(row, keep, RowAttention(row.layout.arrangement.to(self.device)))
-        log_probs = (logits / temperature).log_softmax(dim=-1)
-        place = which * log_probs.shape[1] + row.target.to(self.device)
-        logp = log_probs.reshape(-1).index_select(0, place)
-        if not entropy:
-            return logp, None
-        return logp, -(log_probs.exp() * log_probs).sum(dim=-1).index_select(0, which)
+        attention = RowAttention(row.layout.arrangement.to(self.device))
+        return token_scores(
+            self.head, self._row_hidden(row, keep, attention), which, row.target.to(self.device),
+            rows=self.head_rows, temperature=temperature, entropy=entropy,
+            entropy_grad=entropy_grad,
+        )  # fmt: skip
 
     @torch.no_grad()
     def prefill(self, row: PackedRow) -> tuple[Tensor, dict[int, tuple[Tensor, Tensor]]]:
-        """Logits (n, V) at ``row.predictor`` and each layer's keys and values (G, L, d)."""
+        """Hidden states (n, d) at ``row.predictor``; each layer's keys and values (G, L, d)."""
         attention = RowAttention(row.layout.arrangement.to(self.device), keep=True)
-        logits = self._row_logits(row, row.predictor.to(self.device), attention)
+        hidden = self._row_hidden(row, row.predictor.to(self.device), attention)
         assert attention.kept is not None
-        return logits, attention.kept
+        return hidden, attention.kept
 
-    def _row_logits(self, row: PackedRow, keep: Tensor, attention: RowAttention) -> Tensor:
+    def _row_hidden(self, row: PackedRow, keep: Tensor, attention: RowAttention) -> Tensor:
         positions = torch.from_numpy(row.layout.positions).to(self.device)
-        return self.logits(row.tokens.to(self.device), positions, keep, attention)
+        return self.hidden(row.tokens.to(self.device), positions, keep, attention)
+
+    def _autocast(self) -> torch.autocast:
+        dtype = _PRECISIONS[self.precision]
+        # Without the cache each chunk of the head has a cast of its own, so that the gradients of
+        # the chunks add up in the precision of the weights.
+        return torch.autocast(
+            self.device.type, dtype=dtype, enabled=dtype is not None, cache_enabled=False
+        )
 
     @contextmanager
     def sampling(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
 from transformers import AttentionInterface
 
 from waterline.policies.layout import Arrangement, Family
@@ -18,6 +19,9 @@ from waterline.policies.layout import Arrangement, Family
 NAME = "waterline_tree"
 # Arguments by which models of transformers ask for more than plain causal attention.
 _BEYOND = ("sliding_window", "softcap", "s_aux", "position_bias", "indices", "block_indices")
+
+# Probabilities of one family in one layer, beyond which none are kept.
+_PROBABILITIES = 2**25
 
 
 class Attends(ABC):
@@ -91,16 +95,17 @@ def attend_family(
 ) -> Tensor:
     """Attention of one family's tokens: q (n, H, d), k (n, G, d), v (n, G, e) → (n, H, e).
 
-    One softmax over the ancestors' keys (A, G, d), which all members share uncopied, and the
-    member's own causal part; n is members × width.
+    One softmax over the ancestors' keys (A, G, d) and the member's own causal part; n is
+    members × width. All members share the ancestors' keys uncopied, unless the probabilities would
+    be many: then the library's kernel, which keeps none, gets a copy of the keys per member.
     """
     members, width = family.members, family.width
     heads, groups, rep = q.shape[1], k.shape[1], q.shape[1] // k.shape[1]
-    if not prefix_k:
+    seen = width + sum(key.shape[0] for key in prefix_k)
+    if not prefix_k or len(q) * heads * seen > _PROBABILITIES:
         q, k, v = (t.view(members, width, *t.shape[1:]).transpose(1, 2) for t in (q, k, v))
-        out = F.scaled_dot_product_attention(
-            q, k, v, is_causal=True, scale=scale, enable_gqa=groups != heads
-        )
+        k, v = _after(prefix_k, k), _after(prefix_v, v)
+        out = _causal(q, k, v, scale=scale, enable_gqa=groups != heads)
         return out.transpose(1, 2).reshape(members * width, heads, -1)
     # (G, C·T·rep, d): one matrix a group, against the shared keys and, cut by member, its own.
     query = (q * scale).view(-1, groups, rep, q.shape[2]).transpose(0, 1)
@@ -118,6 +123,25 @@ def attend_family(
     for p, value in zip(shared_p, prefix_v, strict=True):
         out = torch.baddbmm(out, p, value.transpose(0, 1))
     return out.view(groups, members * width, rep, -1).transpose(0, 1).reshape(-1, heads, v.shape[2])
+
+
+def _causal(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    """Attention whose causal mask ends at the last key, so that all of a prefix is seen."""
+    width, seen = q.shape[2], k.shape[2]
+    if q.is_cuda:
+        mask = causal_lower_right(width, seen)
+        return F.scaled_dot_product_attention(q, k, v, mask, **options)
+    # The kernel of the CPU knows no such mask but a stored one; queries for the prefix cost less.
+    q = F.pad(q, (0, 0, seen - width, 0))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, **options)[:, :, seen - width :]
+
+
+def _after(prefix: Sequence[Tensor], own: Tensor) -> Tensor:
+    """The prefix (A, G, d) before each member's own (C, G, T, d)."""
+    if not prefix:
+        return own
+    shared = (part.transpose(0, 1).expand(len(own), -1, -1, -1) for part in prefix)
+    return torch.cat([*shared, own], dim=2)
 
 
 class RowAttention(Attends):

@@ -10,8 +10,9 @@ _TOKEN = re.compile(
     r"|(?P<mark>[-+/(){}!])|(?P<space>\s+)"
 )
 _MAX_DEPTH = 12
-_MAX_EXPONENT = 1_000
-_MAX_BITS = 8_192
+_MAX_EXPONENT = 10_000
+_MAX_FACTORIAL = 3_000
+_MAX_BITS = 40_000
 
 
 class _NotArithmetic(Exception):
@@ -22,8 +23,8 @@ def evaluate(text: str) -> Fraction | None:
     r"""The exact value of an arithmetic expression; None for anything else.
 
     Integers, decimals, ``1.5e3``, ``+ - * / ^ !``, ``\cdot``, ``\times``, ``\frac``, brackets and
-    mixed numbers. Exponents are integers up to ±1,000 and numbers have at most 8,192 bits; beyond
-    this, and for a division by zero, the answer is None as well.
+    mixed numbers. Exponents are integers up to ±10,000, numbers have at most 40,000 bits, and
+    factorials go to 3,000!; beyond this, and for a division by zero, the answer is None as well.
     """
     try:
         parser = _Parser(text)
@@ -81,7 +82,7 @@ class _Parser:
             return value + self.proper_fraction()
         while self.peek() == "!":
             self.take()
-            if value.denominator != 1 or not 0 <= value <= 100:
+            if value.denominator != 1 or not 0 <= value <= _MAX_FACTORIAL:
                 raise _NotArithmetic
             value = Fraction(factorial(value.numerator))
         if self.peek() == "^":

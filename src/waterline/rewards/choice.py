@@ -2,26 +2,27 @@
 
 import re
 
+from waterline.rewards.around import denied
 from waterline.rewards.final import final_text
 from waterline.rewards.latex import boxes, plain_words, spelled_out
-from waterline.rewards.prose import denied
 
 _TAIL = 4_000
 _MAX_LENGTH = 300
 _LETTER = re.compile(r"(?<![A-Za-z\\{])\(?([A-Z])\)?(?![A-Za-z'’])")
 _CHOSEN = re.compile(
-    r"(?i:(?:answer|choice|option)\s*(?:is|are|:|=)+)\s*:?\s*(?i:option|choice)?[\s*$]*"
+    r"(?i:(?:answer|choice|option)\s*(?:is|are|:|=)+|I\s+(?:would\s+)?(?:pick|choose|select)\b)"
+    r"\s*:?\s*(?i:option|choice)?[\s*$]*"
     r"(?:\\(?:text|mathrm)\w*\{)?[\s*]*\(?([A-Z])\)?(?![A-Za-z'’])"
 )
 # The article and the pronoun, where the next word is no verb that a letter could take.
 _WORD = re.compile(
     r"(?:A\s+(?!(?:is|was|as|and|or|but|because|since|it|has|must|seems)\b)|I\s+)[a-z]"
 )
-_LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[.):])\s+(\S.*)", re.DOTALL)
+_LABELLED = re.compile(r"(?:\(([A-Z])\)|([A-Z])[.):]|([A-H])(?=\s+[A-Z][a-z]))\s+(\S.*)", re.DOTALL)
 
 
 def letter_of(text: str) -> str | None:
-    """The letter of an answer that is a choice, alone or with its text: ``(D)``, ``D. none``.
+    """The letter of a choice, alone or with its text: ``(D)``, ``D. none``, ``D None``.
 
     None for anything else, and where further choices follow.
     """
@@ -31,9 +32,9 @@ def letter_of(text: str) -> str | None:
     if alone:
         return alone[0]
     match = _LABELLED.fullmatch(spelled_out(text))
-    if not match or re.search(r"\([A-Z]\)|\b[A-Z][.):](?:\s|$)", match[3]):
+    if not match or re.search(r"\([A-Z]\)|\b[A-Z][.):](?:\s|$)", match[4]):
         return None
-    return match[1] or match[2]
+    return match[1] or match[2] or match[3]
 
 
 def find_choice(response: str) -> str | None:
@@ -48,7 +49,7 @@ def find_choice(response: str) -> str | None:
     letters = chosen[-1:] or [
         letter
         for letter in _LETTER.finditer(text)
-        if not _WORD.match(text, letter.start(1)) and not denied(text, letter.start())
+        if not _WORD.match(text, letter.start(1)) and not denied(text, letter.start(), letter.end())
     ]
     if not letters:
         return None

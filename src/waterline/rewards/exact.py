@@ -7,13 +7,19 @@ from fractions import Fraction
 from waterline.rewards.arithmetic import evaluate
 from waterline.rewards.latex import simplify
 
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[, ]\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[, ]\d{3})+(?![\d,])")
+# The comma of decimals where it can be nothing else: behind thousands with dots or blanks, in
+# ``0,05`` and ``0,125``, before two noughts. Elsewhere ``1,5`` may be two numbers.
+_COMMA = re.compile(
+    r"([-+]?(?:[1-9]\d{0,2}(?:(?:\.\d{3})+|(?: \d{3})+)|0(?=,0\d|,\d{3})|\d+(?=,00$))),(\d+)"
+)
+_DOTTED = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3}){2,}")
 _BASED = re.compile(r"(-?)([0-9A-Za-z]+)\s*_\s*\{?\s*(\d{1,2})\s*\}?")
 _ASSIGNMENT = re.compile(
     r"^(?:[A-Za-z](?:_\{?\w{1,3}\}?|\([a-zA-Z0-9]\))?\s*)?(?:=|\\approx(?![a-zA-Z]))\s*"
     r"|(?<=[\d}).])\s*=\s*[A-Za-z]$"
 )
-_DECIMAL_COMMA = re.compile(r"(-?\d+),(\d{1,2})")
+_DECIMAL_COMMA = re.compile(r"([-+]?\d+),(\d+)")
 _DECIMAL = re.compile(r"[-+]?(\d*)\.(\d+)")
 # Each line: one unit, with its spellings.
 _UNITS = {
@@ -51,7 +57,8 @@ _UNITS = {
     )
     for name in line.split()
 }
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6}
+_SCALES |= {"billion": 10**9, "trillion": 10**12}
 # "in" is left out: in prose it is rarely an inch.
 SPELLED_UNITS = "|".join(
     name for name in sorted(_UNITS, key=len, reverse=True) if name.isalpha() and name != "in"
@@ -60,7 +67,13 @@ _PERCENT = ("percent", "pct", "per cent", "percents")
 _TEXT = re.compile(r"(.*?)\s*\\(?:text|mbox|textbf|textit|mathrm)\s*\{([^{}]*)\}(.*)", re.DOTALL)
 _WORDS = re.compile(r"(.*?[\d)}%])\s*([A-Za-z°][A-Za-z°. /]*)(.*)", re.DOTALL)
 _CURRENCY = re.compile(r"([-+]?)\s*([$€£]?)\s*(.*?)\s*([$€£¢]?)", re.DOTALL)
-_NO_UNIT = re.compile(r"\d|\b(?:or|and|not|to)\b")
+# Text that is no unit, for it says something else about the number.
+_NO_UNIT = re.compile(
+    r"\d|\b(?:or|and|not|to|k|(?:ten|hundred|thousand|million)ths?|mille|squared|cubed|factorial"
+    r"|mod(?:ulo)?|wrong|incorrect|false|never|root)\b"
+)
+# The digits under the line repeat: 0.1\overline{6} is 1/6.
+_REPEATING = re.compile(r"(?<![\d.])(\d*)\.(\d*?)\\(?:overline|bar|dot)\s*\{?\s*(\d+)\s*\}?")
 _POWER = re.compile(r"\s*(?:\^\s*\{?\s*([23])\s*\}?)?\s*")
 
 
@@ -85,7 +98,8 @@ def exact_number(text: str) -> Exact | None:
 
     Understands signs, thousands, decimals, fractions, mixed numbers (``2 2/3``, ``2\frac{2}{3}``),
     sums, products, quotients, integer powers, scientific notation, per cent, units, numerals in a
-    base (``204_5``) and ``x = 5``.
+    base (``204_5``) and ``x = 5``. A comma is read as that of decimals where it can be nothing else
+    (``1.234,50``, ``0,05``, ``12,50 €``).
     """
     if len(text) > 200:
         return None
@@ -100,8 +114,18 @@ def exact_number(text: str) -> Exact | None:
         return Exact(value, base=(sign + digits.lstrip("0"), base))
     text, unit, scale = split_unit(text)
     percent = text.endswith("%")
-    text = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), text.removesuffix("%").strip())
-    found = evaluate(text)
+    text = text.removesuffix("%").strip()
+    if text[:1] in "([{\\" and "," in text:  # numbers in brackets are several: (100,200)
+        return None
+    comma = _COMMA.fullmatch(text)
+    if not comma and (unit or percent) and not _THOUSANDS.fullmatch(text):
+        comma = _DECIMAL_COMMA.fullmatch(text)  # a quantity is one number
+    if comma:
+        text = f"{re.sub('[. ]', '', comma[1])}.{comma[2]}"
+    elif _DOTTED.fullmatch(text):
+        text = text.replace(".", "")
+    text = _THOUSANDS.sub(lambda m: re.sub("[, ]", "", m[0]), text)
+    found = evaluate(_REPEATING.sub(_repeated, text))
     if found is None:
         return None
     decimal = _DECIMAL.fullmatch(text)
@@ -111,14 +135,23 @@ def exact_number(text: str) -> Exact | None:
     return Exact(found * scale, unit, percent, places=places)
 
 
+def _repeated(match: re.Match[str]) -> str:
+    """A decimal that repeats, as a fraction."""
+    whole, once, period = match[1] or "0", match[2], match[3]
+    nines = (10 ** len(period) - 1) * 10 ** len(once)
+    return f"({int(whole + once + period) - int(whole + once)}/{nines})"
+
+
 def read_numbers(gold: str, answer: str) -> tuple[Exact | None, Exact | None]:
     """``exact_number`` of both. Where the other is a decimal, ``1,22`` is one too, not a list."""
     numbers = exact_number(gold), exact_number(answer)
     texts = simplify(gold), simplify(answer)
     for one, other in ((0, 1), (1, 0)):
         paired = numbers[other]
-        comma = _DECIMAL_COMMA.fullmatch(texts[one])
-        if comma and paired is not None and paired.value.denominator > 1:
+        if numbers[one] is not None or paired is None or paired.value.denominator == 1:
+            continue
+        comma = _DECIMAL_COMMA.fullmatch(_ASSIGNMENT.sub("", texts[one]))
+        if comma:
             number = exact_number(f"{comma[1]}.{comma[2]}")
             return (number, paired) if one == 0 else (paired, number)
     return numbers

@@ -1,6 +1,7 @@
 """The part of a response that is final: after its thinking, before its end token."""
 
 import re
+from functools import lru_cache
 
 from waterline.rewards.symbols import plain_characters
 
@@ -16,6 +17,8 @@ _THINKING = re.compile(
 _ANSWER = re.compile(r"<answer>((?:(?!<answer>).)*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
+# It is asked for up to three times for one response.
+@lru_cache(maxsize=16)
 def final_text(response: str) -> str:
     """What a response says in the end, with plain characters; '' when it was still thinking.
 

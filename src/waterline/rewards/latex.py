@@ -2,10 +2,23 @@
 
 import re
 from collections import deque
+from functools import lru_cache
 
 from waterline.rewards.symbols import latex_symbols
 
+# A command that was escaped twice; in a matrix no row begins with such a word.
+_TWICE = re.compile(
+    r"(?<!\\)\\\\(?=(?:[dtc]?frac|sqrt|[lg]eq?|pi|cup|in(?:fty)?|left|right|begin|end|text|times"
+    r"|cdot|pm)(?![a-zA-Z]))"
+)
+_GREEK = "pi|theta|alpha|beta|gamma|lambda|omega|phi"
+# Nothing below changes such a number.
+_PLAIN = re.compile(r"-?[0-9]+(?:/[0-9]+|\.[0-9]*[1-9])?")
+# Full stops, blanks and line breaks behind an answer, also those that were not finished.
+_TRAILING = re.compile(r"(?:[\s.,;]|\\[,;:! ]|\\n|\\)+$")
+_JOINED = re.compile(r"(?<=[)\]}])\s*(?:or|\\text\s*\{\s*or\s*\})\s*(?=[(\[]|\\\{)")
 _REPLACEMENTS = (
+    (_TWICE, r"\\"),
     (re.compile(r"\\(?:[dtc]|nice|s)frac(?![a-zA-Z])"), r"\\frac"),
     (re.compile(r"\\(?:left|right|displaystyle|textstyle|[bB]igg?[lr]?)(?![a-zA-Z])"), ""),
     (re.compile(r"\\(?:text)?color\s*\{[^{}]*\}"), ""),
@@ -13,15 +26,24 @@ _REPLACEMENTS = (
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"(?<!\\)\\(?:[!,;:> ]|q?quad(?![a-zA-Z]))|~"), " "),
     (re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree(?![a-zA-Z])"), "°"),
+    (re.compile(r"\\langle(?![a-zA-Z])\s*"), "("),
+    (re.compile(r"\s*\\rangle(?![a-zA-Z])"), ")"),
+    (re.compile(r"\\sqrt\s*(\[[^\]]*\])?\s*([0-9a-zA-Z])"), r"\\sqrt\1{\2}"),
     (re.compile(r"\\varnothing(?![a-zA-Z])"), r"\\emptyset"),
     (re.compile(r"\\%"), "%"),
     (re.compile(r"\\\$"), "$"),
     (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)"), r"\\times "),
+    # Names that are written without a backslash.
+    (re.compile(r"\\(?:text|mathrm)\s*\{\s*pi\s*\}"), r"\\pi "),
+    (re.compile(rf"(?<![\\a-zA-Z])({_GREEK})(?![a-zA-Z])"), r"\\\1 "),
+    (re.compile(r"(?<![\\a-zA-Z])inf(?:inity|ty)?(?![a-zA-Z])"), r"\\infty "),
+    (re.compile(r"(?<![\\a-zA-Z])(exp|sqrt|sin|cos|tan|log|ln)(?=\s*\()"), r"\\\1"),
     # A root is followed by braces; round brackets were read as the root of nothing.
-    (re.compile(r"\\sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
+    (re.compile(r"\\sqrt\s*\(((?:[^()]|\([^()]*\))*)\)"), r"\\sqrt{\1}"),
+    (re.compile(r"\\bigcup(?![a-zA-Z])|(?<=[)\]}])\s*U\s*(?=[(\[]|\\\{)"), r"\\cup "),
     (re.compile(r"\^\s*(\\frac\s*\{[^{}]*\}\s*\{[^{}]*\})"), r"^{\1}"),
     (re.compile(r"\+\s*-"), "-"),
-    (re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
+    (re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.]|,\d)"), r"\1"),
     (re.compile(r"(?<![\d.])1i(?![a-zA-Z])"), "i"),
     (re.compile(r"\s+"), " "),
 )
@@ -74,19 +96,28 @@ def _closed(text: str, start: int, place: int) -> tuple[int, int, str] | None:
 
 
 def unwrap(text: str) -> str:
-    r"""``text`` without surrounding blanks, ``$``, ``\( \)``, ``\[ \]`` and closing full stops."""
-    text = text.strip().rstrip(".;").strip()
+    r"""``text`` without blanks, ``$``, ``\( \)`` and ``\[ \]`` around it, and its full stop."""
+    text = _trimmed(text)
     match = _WRAPPERS.match(text)
-    if match and "$" not in match.group(1):
-        text = match.group(1).strip().rstrip(".;").strip()
-    return text
+    return _trimmed(match[1]) if match and "$" not in match[1] else text
 
 
+def _trimmed(text: str) -> str:
+    """``text`` without blanks around it and full stops or unfinished commands behind."""
+    text = text.strip()
+    return _TRAILING.sub("", text) if text[-1:] in ".,;:!\\n" else text
+
+
+@lru_cache(maxsize=4_096)
 def simplify(text: str) -> str:
-    """``text`` unwrapped, with one spelling for fractions, spaces, signs and degrees."""
+    """``text`` unwrapped, with one spelling for fractions, spaces, signs, degrees and unions."""
+    if _PLAIN.fullmatch(text):
+        return text
     text = unwrap(latex_symbols(text))
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)
+    if "\\infty" in text:  # elsewhere round brackets may be points
+        text = _JOINED.sub(r"\\cup ", text)
     return text.strip()
 
 

@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     ``wrong``: an answer was read and is not the right one. ``unparseable``: no answer could be
     read, or reading it was refused. ``timeout``: comparing it took too much time or memory.
     ``error``: the verifier failed, or the right answer cannot be read; a sign of bad data, not of a
-    bad policy.
+    bad policy. ``capped``: the response reached the length limit, and the rule counts it as wrong.
     """
 
     correct = "correct"
@@ -28,6 +28,7 @@ class Verdict(StrEnum):
     unparseable = "unparseable"
     timeout = "timeout"
     error = "error"
+    capped = "capped"
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 _START_SECONDS = 120.0
 _GRACE_SECONDS = 5.0
+_PATIENCE = 10  # that of math_worker, whose libraries are not loaded here
 
 
 class WorkerFailed(Exception):
@@ -48,7 +49,9 @@ class Worker:
         return self._process.pid
 
     def ask(self, gold: str, answer: str, seconds: float) -> str:
-        """The verdict on ``answer``: ``timeout`` after ``seconds``; starting up does not count.
+        """The verdict on ``answer``: ``timeout`` after ``seconds`` of processor time.
+
+        Starting up does not count.
 
         Raises WorkerFailed when there is none; the worker is of no more use then: ``kill`` it.
         """
@@ -62,7 +65,7 @@ class Worker:
             self._process.stdin.flush()
         except OSError:
             raise WorkerFailed from None
-        return str(self._receive(seconds + _GRACE_SECONDS)["verdict"])
+        return str(self._receive(_PATIENCE * seconds + _GRACE_SECONDS)["verdict"])
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -88,8 +91,9 @@ class Worker:
 class WorkerPool:
     """Up to ``size`` workers, started when they are first needed and reused.
 
-    ``ask`` may be called from any thread. An answer takes ``seconds`` at most; it is the worker
-    that keeps this limit, and one that fails is replaced. In a forked child the pool starts afresh.
+    ``ask`` may be called from any thread. An answer takes ``seconds`` of processor time at most;
+    it is the worker that keeps this limit, and one that fails is replaced. In a forked child the
+    pool starts afresh.
     """
 
     def __init__(self, size: int, seconds: float = 2.0) -> None:

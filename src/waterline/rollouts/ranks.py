@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +14,8 @@ from torch import Tensor
 
 from waterline.runs import BadInput
 
+# What Lightning and its launchers tell a process: its place among the others.
+_PLACES = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
 _BUCKET = 8 * 2**20  # elements that are summed over ranks in one call
 
 
@@ -33,13 +37,18 @@ def is_first_process(trainer: Mapping[str, Any]) -> bool:
         return True
     if dist.is_initialized():
         return dist.get_rank() == 0
-    for place in ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK"):
+    for place in _PLACES:
         rank = os.environ.get(place) or "0"
         if not rank.isdecimal():
             raise BadInput(f"The environment says {place}={rank}: unset it, or set a number.")
         if int(rank):
             return False
     return True
+
+
+def has_launcher() -> bool:
+    """Whether somebody has given this process its place among those of several nodes."""
+    return any(os.environ.get(place) for place in _PLACES)
 
 
 def surrounding_processes() -> int:
@@ -101,6 +110,28 @@ class Ranks:
         if self.world > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
+
+
+@contextmanager
+def process_group() -> Iterator[Ranks]:
+    """The processes that torchrun has started, as a group for as long as the context lasts.
+
+    Each takes the GPU of its number, where there are GPUs. A process that torchrun did not start is
+    alone.
+    """
+    ranks = Ranks()
+    if not dist.is_torchelastic_launched() or dist.is_initialized():
+        yield ranks
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        if ranks.rank > 0:
+            logging.getLogger("waterline").setLevel(logging.ERROR)
+        yield ranks
+    finally:
+        dist.destroy_process_group()
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

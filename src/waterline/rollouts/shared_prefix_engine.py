@@ -19,6 +19,8 @@ from waterline.rollouts.table import Finish, Ints, Kind, Rollouts
 from waterline.runs.seeds import uniforms
 from waterline.runs.settings import Whole, checked
 
+# Hidden states (m, d), and the one (R,) from which each row samples; None where row i has state i.
+_States = tuple[Tensor, Tensor | None]
 _UNIFORM_BLOCK = 32
 # Rows leave when this share of them has finished: each leave copies the others' own keys.
 _LEAVE_SHARE = 0.125
@@ -83,10 +85,12 @@ class SharedPrefixEngine:
             version=self.version, sample=sample, logp=logps,
         )  # fmt: skip
 
-    def _prefill(self, rollouts: Rollouts, nodes: Ints) -> tuple[list[Prefix], Tensor, Ints]:
-        """Prefixes that end at ``nodes``, next-token logits (n, V) there, and lengths (n,)."""
+    def _prefill(
+        self, rollouts: Rollouts, nodes: Ints, counts: Ints
+    ) -> tuple[list[Prefix], list[_States], Ints]:
+        """Prefixes that end at ``nodes``, the states of ``counts`` rows each, and lengths (n,)."""
         prefixes: list[Prefix] = []
-        logits: list[Tensor] = []
+        states: list[_States] = []
         lengths: list[int] = []
         for chunk in chunk_paths(rollouts, nodes, self.max_prefill_tokens):
             needed = sorted({i for node in chunk for i in rollouts.path(node)})
@@ -94,15 +98,15 @@ class SharedPrefixEngine:
             paths = [row.layout.path(place[node]) for node in chunk]
             ends, which = np.unique([path[-1] for path in paths], return_inverse=True)
             row = replace(row, predictor=torch.from_numpy(ends))
-            chunk_logits, kept = self.policy.prefill(row)
-            logits.append(chunk_logits[torch.from_numpy(which).to(chunk_logits.device)])
+            hidden, kept = self.policy.prefill(row)
+            which = np.repeat(which, counts[len(prefixes) : len(prefixes) + len(chunk)])
+            states.append((hidden, torch.from_numpy(which).to(hidden.device)))
             for path in paths:
-                index = torch.from_numpy(path).to(chunk_logits.device)
-                keys = [kept[layer][0][:, index] for layer in sorted(kept)]
-                values = [kept[layer][1][:, index] for layer in sorted(kept)]
+                keys = [_at(kept[layer][0], path) for layer in sorted(kept)]
+                values = [_at(kept[layer][1], path) for layer in sorted(kept)]
                 prefixes.append(Prefix(keys, values))
                 lengths.append(len(path))
-        return prefixes, torch.cat(logits), np.array(lengths)
+        return prefixes, states, np.array(lengths)
 
     def _decode(
         self, rollouts: Rollouts, parent: Ints, sample: Ints, params: SamplingParams
@@ -111,8 +115,8 @@ class SharedPrefixEngine:
         # Rows of one node must stand together; the caller's order comes back at the end.
         order = np.argsort(parent, kind="stable")
         nodes, block = np.unique(parent[order], return_inverse=True)
-        prefixes, first_logits, prefix_lengths = self._prefill(rollouts, nodes)
-        device = first_logits.device
+        prefixes, states, prefix_lengths = self._prefill(rollouts, nodes, np.bincount(block))
+        device = self.policy.device
         attention = DecodeAttention(prefixes, torch.from_numpy(block).to(device))
         position = torch.from_numpy(prefix_lengths[block]).to(device)
         draw = _uniform_source(params.key, rollouts.prompt[parent[order]], sample[order])
@@ -124,14 +128,11 @@ class SharedPrefixEngine:
         ends = np.full(n, Finish.LENGTH, dtype=np.int8)
         rows = np.arange(n)  # the row of the output that each row of the batch fills
         done = np.zeros(n, dtype=bool)
-        logits = first_logits[attention.block]
         for step in range(params.max_tokens):
-            log_probs = (logits / params.temperature).log_softmax(dim=-1)
-            token = invert(kept_probabilities(log_probs, params), draw(rows, step).to(device))
-            logp = log_probs.gather(1, token.unsqueeze(1))
+            token, logp = self._sample(states, draw(rows, step).to(device), params)
             alive = rows[~done]
             tokens[alive, step] = token.cpu().numpy()[~done]
-            logps[alive, step] = logp.squeeze(1).cpu().numpy()[~done]
+            logps[alive, step] = logp.cpu().numpy()[~done]
             stopped = torch.isin(token, stop).cpu().numpy() & ~done
             lengths[rows[stopped]] = step + 1
             ends[rows[stopped]] = Finish.STOP
@@ -143,10 +144,40 @@ class SharedPrefixEngine:
                 attention.keep(kept)
                 rows, token, position = rows[~done], token[kept], position[kept]
                 done = np.zeros(len(rows), dtype=bool)
-            logits = self.policy.logits(token, position + step, None, attention)
+            states = [(self.policy.hidden(token, position + step, None, attention), None)]
             attention.step += 1
         back = np.argsort(order, kind="stable")
         return tokens[back], logps[back], lengths[back], ends[back]
+
+    def _sample(
+        self, states: list[_States], uniform: Tensor, params: SamplingParams
+    ) -> tuple[Tensor, Tensor]:
+        """Next tokens (R,) and their log-probabilities, from one chunk of logits at a time."""
+        found = []
+        first = 0
+        for hidden, which in states:
+            for rows in torch.arange(len(hidden if which is None else which)).split(
+                self.policy.head_rows
+            ):
+                if which is None:
+                    logits = self.policy.head(hidden[rows[0] : rows[-1] + 1])
+                else:
+                    needed, place = which[rows].unique(return_inverse=True)
+                    logits = self.policy.head(hidden[needed])[place]
+                log_probs = (logits / params.temperature).log_softmax(dim=-1)
+                drawn = uniform[first : first + len(rows)]
+                token = invert(kept_probabilities(log_probs, params), drawn)
+                found.append((token, log_probs.gather(1, token.unsqueeze(1)).squeeze(1)))
+                first += len(rows)
+        tokens, logp = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return tokens, logp
+
+
+def _at(values: Tensor, path: Ints) -> Tensor:
+    """The entries (G, A, d) of a path in a row's (G, L, d), in place where they stand together."""
+    if path[-1] - path[0] + 1 == len(path):
+        return values[:, path[0] : path[-1] + 1]
+    return values[:, torch.from_numpy(path).to(values.device)]
 
 
 def _uniform_source(key: int, prompt: Ints, sample: Ints) -> Callable[[Ints, int], Tensor]:

@@ -65,6 +65,9 @@ def sentence_errors() -> Iterator[None]:
         yield
     except (BadInput, RunFailed) as error:
         _end(str(error), 2 if isinstance(error, BadInput) else 1)
+    except MemoryError as error:
+        reason = str(error).rstrip(".") or "no more to be had"
+        _end(f"Not enough memory ({reason}): take smaller sizes, or a machine with more.", 1)
     except OSError as error:
         if (fault := file_fault(error)) is None:
             raise

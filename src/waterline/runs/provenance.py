@@ -48,6 +48,8 @@ def user_command() -> str:
         return "a notebook"
     if program.name == "_submit.py" and (settings := _of_hydra()):
         return shlex.join(["python", *settings])
+    if program.name == "__main__.py":
+        return shlex.join(["python", "-m", program.parent.name, *sys.argv[1:]])
     if program.is_absolute():
         here = Path.cwd()
         program = program.relative_to(here) if program.is_relative_to(here) else Path(program.name)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from waterline.runs import BadInput, atomic_write
+from waterline.runs.terminal import file_fault
 
 
 class Checkpoints:
@@ -82,9 +83,9 @@ def load_checkpoint(path: str | Path, advice: str = _BASE) -> dict[str, Any]:
             state = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise BadInput(f"The checkpoint {file} is missing: {advice}.") from None
-    except OSError as error:
-        raise BadInput(f"The checkpoint {file}: {error.strerror}: {advice}.") from error
     except Exception as error:  # of any type: the unpickler runs on whatever bytes there are
+        if isinstance(error, OSError) and file_fault(error) is not None:
+            raise BadInput(f"The checkpoint {file}: {error.strerror}: {advice}.") from error
         what = "is cut short, or no checkpoint" if file.stat().st_size else "is empty"
         raise BadInput(f"{file} {what}: {advice}.") from error
     if not isinstance(state, dict) or not isinstance(state.get("policy"), dict):

@@ -1,6 +1,7 @@
 """Whether the pieces of a configuration fit each other, found before a task is built."""
 
 import inspect
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, get_type_hints
@@ -10,7 +11,9 @@ import torch
 
 from waterline.allocation import Request
 from waterline.evaluation import require_split
+from waterline.rollouts.ranks import has_launcher
 from waterline.runs import BadInput, as_bad_input, build
+from waterline.runs.settings import check_settings
 from waterline.runs.targets import TARGET, is_piece, locate
 
 Config = Mapping[str, Any]
@@ -67,6 +70,8 @@ def check_pieces(config: Config) -> None:
     for name in ("success", "allocation", "advantages", "losses", "evaluation", "logger"):
         with as_bad_input(name):
             found[name] = build(config[name])
+    if (own := config["final"]["rewards"]) is not None:
+        check_settings({**config["rewards"], **own}, {}, "final.rewards")
     ks, most = (getattr(found["evaluation"], name, None) for name in ("ks", "n"))
     if ks and most and min(ks) > most:
         raise BadInput(
@@ -146,7 +151,8 @@ def check_device(trainer: Config) -> None:
     """Raises BadInput where this machine does not have the devices that a run asks for."""
     gpus = torch.cuda.device_count()
     there = {"gpu": gpus, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
-    count = there.get(trainer["accelerator"], trainer["devices"])
+    # Some more processes than cores are slow but run; hundreds would stop the whole machine.
+    count = there.get(trainer["accelerator"], max(8 * (os.cpu_count() or 1), gpus))
     if count == 0:
         raise BadInput(
             "trainer.accelerator asks for a GPU and none is found: take trainer=cpu with "
@@ -154,8 +160,13 @@ def check_device(trainer: Config) -> None:
         )
     if trainer["devices"] > count:
         raise BadInput(
-            f"trainer.devices={trainer['devices']} is above the {count} of this machine: lower it, "
-            "or run where there are as many."
+            f"trainer.devices={trainer['devices']} is above the {count} that this machine can run: "
+            "lower it, or run where there are as many."
+        )
+    if trainer["num_nodes"] > 1 and not has_launcher():
+        raise BadInput(
+            f"trainer.num_nodes={trainer['num_nodes']}: nothing has started the processes of the "
+            "other nodes: start the command by srun or torchrun on each, or leave it at 1."
         )
 
 

@@ -33,7 +33,7 @@ def allocation_metrics(record: StepRecord, seconds: float) -> dict[str, float]:
         "groups/mixed_of_batch": float(mixed.mean()),
         "groups/mixed_per_second": float(mixed.sum()) / seconds,
         "allocation/active_fraction": float(active.mean()),
-        "allocation/waterline": float(not record.plan.uniform),
+        "allocation/waterline": float(not np.isnan(record.plan.water_level)),
         "allocation/count_min": float(counts.min()) if len(counts) else _NONE,
         "allocation/count_median": float(np.median(counts)) if len(counts) else _NONE,
         "allocation/count_max": float(counts.max()) if len(counts) else _NONE,

@@ -67,6 +67,6 @@ class OptimizerSettings:
                 parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
             )
         return torch.optim.AdamW(
-            parameters, lr=self.lr, betas=(self.betas[0], self.betas[1]), eps=self.eps,
-            weight_decay=self.weight_decay,
+            parameters, lr=self.lr, eps=self.eps, weight_decay=self.weight_decay,
+            betas=(float(self.betas[0]), float(self.betas[1])),  # torch takes no whole numbers
         )  # fmt: skip

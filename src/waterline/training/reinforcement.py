@@ -113,7 +113,12 @@ class ReinforcementStage(Stage):
         row |= allocation_metrics(record, seconds) | accuracy_metrics(record)
         row["rollouts/total"] = float(self.totals["rollouts"])
         if "tokens" in outcomes.columns:
-            row["rollouts/tokens"] = float(outcomes.columns["tokens"].sum())
+            row["rollouts/tokens"] = tokens = float(outcomes.columns["tokens"].sum())
+            row["response/length"] = tokens / rollouts if rollouts else _NONE
+            verdicts = {k: v for k, v in outcomes.columns.items() if k.startswith("verdict/")}
+            row |= {
+                k: float(v.sum()) / rollouts if rollouts else _NONE for k, v in verdicts.items()
+            }
             row["rollouts/total_tokens"] = float(self.totals["tokens"])
         return row
 

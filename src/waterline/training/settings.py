@@ -19,6 +19,9 @@ from waterline.runs.settings import (
     Workers,
 )
 
+# Of one prompt in one step; the tables of a step grow with it.
+Rollouts = Annotated[int, Ge(1), Le(2**16)]
+
 
 class Run:
     """The whole; conf/train.yaml."""
@@ -63,6 +66,8 @@ class Final:
 
     split: Literal["dev", "test"] | None
     n: Whole
+    rewards: Section | None
+    keep_responses: bool
     gradients: Section
 
 
@@ -88,9 +93,9 @@ class Trainer:
 class Allocation:
     """What every method takes, whether its allocator reads it or not."""
 
-    n0: Whole
-    n_min: Whole = 2
-    n_max: Whole = 64
+    n0: Rollouts
+    n_min: Rollouts = 2
+    n_max: Rollouts = 64
     u0: Annotated[float, Ge(0), Lt(1)] = 0.05
 
 
@@ -102,9 +107,12 @@ class Training:
 
 
 class Evaluation:
-    """What the run reads of its evaluation; ``every`` 0 is never."""
+    """What the run reads of its evaluation; ``every`` 0 is never.
 
-    split: Text
+    Test prompts are not for choosing settings: they are for ``final``.
+    """
+
+    split: Literal["dev", "train"]
     every: WholeOrZero
 
 
@@ -125,5 +133,5 @@ HANDED_IN: dict[str, frozenset[str]] = {
     "engine": frozenset({"policy"}),
     "advantages": frozenset({"rewards", "group"}),
     "training": frozenset({"policy", "task", "pieces", "seed", "workers"}),
-    "supervised": frozenset({"policy", "task", "seed"}),
+    "supervised": frozenset({"policy", "task", "seed", "engine", "verifier"}),
 }

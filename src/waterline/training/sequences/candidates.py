@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from waterline.allocation import Outcomes, Plan
-from waterline.rewards import Verifier
+from waterline.rewards import Verdict, Verifier
 from waterline.rollouts import Engine, EngineError, Finish, Ranks, Rollouts, SamplingParams
 from waterline.tasks import Prompt, Tokenizer
 from waterline.training.step import Bools, Clock, Floats, Ints
@@ -94,6 +94,7 @@ class SequenceCandidates:
 
     def _outcomes(self) -> Outcomes:
         found, count = self._leaves(), len(self.roots)
+        verdict = self.rollouts.verdict[found.node]
 
         def total(values: np.ndarray) -> Floats:
             return np.bincount(found.row, weights=values, minlength=count).astype(np.float64)
@@ -101,7 +102,11 @@ class SequenceCandidates:
         return Outcomes(
             trials=np.bincount(found.row, minlength=count),
             successes=total(found.success).astype(np.int64),
-            columns={"reward": total(found.reward), "tokens": total(found.length)},
+            columns={
+                "reward": total(found.reward),
+                "tokens": total(found.length),
+                **{f"verdict/{name}": total(verdict == name.value) for name in Verdict},
+            },
         )
 
     def responses(self) -> Sequences:

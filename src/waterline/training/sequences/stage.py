@@ -13,7 +13,7 @@ from torch import Tensor
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts import RankedEngine, SamplingParams
 from waterline.runs import BadInput, stream_key
-from waterline.runs.settings import Positive, Seed, Whole
+from waterline.runs.settings import Seed, Temperature, Whole
 from waterline.tasks import Prompt, Task, require_whole_batches
 from waterline.training.batches import Ints, further_rows, rows_at
 from waterline.training.optimizer import OptimizerSettings
@@ -51,7 +51,7 @@ class SequenceStage(ReinforcementStage):
         steps: Whole,
         seed: Seed,
         update: UpdateSettings,
-        temperature: Positive = 1.0,
+        temperature: Temperature = 1.0,
         step_on_no_signal: bool = False,
     ) -> None:
         if update.minibatches > batch:

@@ -160,7 +160,7 @@ class PolicyUpdate:
         except NonFinite as error:
             error.batch = batch.contents()
             raise
-        return self._learned(found, seen)
+        return self._learned(seen)
 
     def _minibatches(self, batch: _Batch) -> list[tuple[Ints, float]]:
         """The responses of each minibatch and its denominator, by active prompts in their order.
@@ -195,7 +195,9 @@ class PolicyUpdate:
                 continue
             # Rows without a gradient are run for the diagnostics alone.
             with nullcontext() if acts else torch.no_grad():
-                logp, entropy = self.policy(row.row, self.temperature, entropy=True)
+                logp, entropy = self.policy(
+                    row.row, self.temperature, entropy=True, entropy_grad=self.loss.needs_entropy
+                )
                 logp, entropy = row.unrolled(logp), row.unrolled(entropy)
             if observe:
                 seen.see(found.rollouts, row, logp, entropy)
@@ -235,14 +237,12 @@ class PolicyUpdate:
             for row in pack_leaves(found.rollouts, found.node[part], self.settings.max_tokens):
                 yield row, part[row.leaf]
 
-    def _learned(self, found: Sequences, seen: Diagnostics) -> Learned:
+    def _learned(self, seen: Diagnostics) -> Learned:
         parts = self.ranks.gather(seen)
         tokens = max(1, sum(part.tokens for part in parts))
-        lengths = torch.from_numpy(found.length).double()
         metrics = {
             "loss/value": sum(part.loss for part in parts),
             "policy/entropy": sum(part.entropy for part in parts) / tokens,
-            "response/length": float(lengths.mean()),
             "engine/logp_gap": max(part.logp_gap for part in parts),
         }
         if seen.grad_norms:
