@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from training.tiny_images import write_folder
 from waterline.allocation import Outcomes, Request
 from waterline.losses import CrossEntropy
 from waterline.policies import ImageClassifier
+from waterline.policies.small_llama import small_llama
 from waterline.rewards import LabelVerifier, MathVerifier, MazeVerifier
 from waterline.runs import BadInput, build, identity, read_metrics
 from waterline.runs.naming import run_folder
 from waterline.success import Oracle
+from waterline.tasks.words.tokenizer import word_tokenizer
 from waterline.training.assemble import (
     assemble,
     build_pieces,
@@ -39,6 +42,7 @@ def names(group):
 EXPERIMENTS, METHODS, LOSSES = names("experiment"), names("method"), names("losses")
 MAZES = [e for e in EXPERIMENTS if e.startswith("maze/")]
 WORDS = ["smollm2/laptop"]
+LANGUAGE = ["smollm2/paper", "smollm2/smoke", "qwen25_math/paper", "qwen3/paper"]
 IMAGES = [e for e in EXPERIMENTS if e.startswith("imagenet/")]
 SAMPLING = [m for m in METHODS if m != "ce"]
 POLICY_LOSSES = [name for name in LOSSES if name != "cross_entropy"]
@@ -67,6 +71,25 @@ def small_files(root):
             "training.batch=4", *DEVICES)  # fmt: skip
 
 
+def small_language(root):
+    """A tiny model with its tokenizer and eight questions in place of what comes from the hub."""
+    word_tokenizer().save_pretrained(root)
+    small_llama(
+        vocabulary=196, hidden_size=12, layers=1, heads=2, kv_heads=1, ffn=16, max_positions=512
+    ).save_pretrained(root)
+    rows = [{"question": f"What is {i} and {i}?", "answer": str(2 * i)} for i in range(12)]
+    for name, part in (("train", rows[:8]), ("held", rows[8:])):
+        (root / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
+    return (
+        f"policy.model.name={root}", f"task.train_file={root}/train.jsonl",
+        f"task.dev_file={root}/held.jsonl", f"task.test_file={root}/held.jsonl",
+        "task.train_rows=8", "task.dev_rows=null", "task.test_rows=null", "task.stop=null",
+        "task.max_response=24", "training.batch=4", "trainer.num_nodes=1", *DEVICES,
+        "allocation.n0=16", "allocation.n_max=64",
+        "engine=shared_prefix", "~engine.max_model_len",
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The overrides of a small form of each experiment."""
@@ -74,7 +97,10 @@ def small(tmp_path_factory):
     glyphs = dict.fromkeys((e for e in IMAGES if not e.endswith("/paper")), SMALL_GLYPHS)
     files = {"imagenet/paper": small_files(root)}
     mazes, words = dict.fromkeys(MAZES, SMALL_MAZES), dict.fromkeys(WORDS, SMALL_WORDS)
-    return mazes | words | glyphs | files
+    own = small_language(tmp_path_factory.mktemp("language"))
+    both = [e for e in LANGUAGE if not e.startswith("qwen")]
+    language = dict.fromkeys(LANGUAGE, own) | dict.fromkeys(both, own[:-1])
+    return mazes | words | language | glyphs | files
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +112,7 @@ def tasks(small):
 def test_the_methods_are_those_of_the_design():
     assert {"sera", "maxrl", "grpo", "dr_grpo", "rloo", "pkpo", "reinforce", "ce"} <= set(METHODS)
     assert set(LOSSES) == {"token_mean", "seqnorm", "sequence_mean", "cross_entropy"}
-    assert {*MAZES, *WORDS, *IMAGES} == set(EXPERIMENTS)
+    assert {*MAZES, *WORDS, *LANGUAGE, *IMAGES} == set(EXPERIMENTS)
     assert {"imagenet/laptop", "imagenet/laptop-long", "imagenet/paper"} == set(IMAGES)
 
 

@@ -15,7 +15,7 @@ from waterline.training.checks import check_device
 from waterline.training.settings import SECTIONS
 
 # What may be null although it has a value in some configuration.
-NULLABLE = {"supervised.until", 
+NULLABLE = {"supervised.until",
     "base.path", "final.gradients.checkpoints", "final.gradients.n0", "final.split",
     "logger.entity", "losses.clip_high", "losses.clip_low", "losses.dual_clip", "losses.kl",
     "losses.length_cap",

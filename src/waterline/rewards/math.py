@@ -13,7 +13,7 @@ from waterline.rewards.answer import Candidate, find_answer
 from waterline.rewards.choice import find_choice, letter_of
 from waterline.rewards.dropped import changes
 from waterline.rewards.exact import read_numbers, same_number
-from waterline.rewards.gold import Gold, read_gold
+from waterline.rewards.gold import Gold, check_gold, read_gold
 from waterline.rewards.hostile import MAX_LENGTH, is_hostile
 from waterline.rewards.latex import plain_words, simplify, spelled_out
 from waterline.rewards.parts import interval_of, parts_of, same_parts
@@ -132,6 +132,9 @@ class MathVerifier:
 
     responses: ClassVar[str] = "sequences"
     answers: ClassVar[str] = "math"
+
+    check_answer = staticmethod(check_gold)
+    """Raises ValueError for a right answer by which nothing could be judged."""
 
     def __init__(self, max_length_is_wrong: bool = False) -> None:
         self.max_length_is_wrong = max_length_is_wrong

@@ -96,6 +96,7 @@ class VLLMEngine:
         self._check_memory(kv_cache_gib)
         self.version = 0
         self.process: Any = None
+        self.asleep = False
 
     def sync(self, named_tensors: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Send all weights; keys of prefixes under the old ones are dropped in the same call.
@@ -105,6 +106,7 @@ class VLLMEngine:
         """
         if self.process is None:
             self._start()
+        self.wake()
         expected = {name for name, _ in self.policy.named_weights()}
         try:
             self.pipe.send(("sync", ()))
@@ -164,13 +166,15 @@ class VLLMEngine:
 
     def sleep(self) -> None:
         """On a GPU, give weights and keys back; on a CPU vLLM keeps them."""
-        if self.process is not None and self.on_gpu:
+        if self.process is not None and self.on_gpu and not self.asleep:
             self._ask("sleep")
+            self.asleep = True
 
     def wake(self) -> None:
         """Take the memory again; the weights come by the ``sync`` that follows."""
-        if self.process is not None and self.on_gpu:
+        if self.process is not None and self.asleep:
             self._ask("wake")
+            self.asleep = False
 
     def close(self) -> None:
         """End the process; a later ``sync`` starts another one."""
@@ -178,7 +182,7 @@ class VLLMEngine:
             self.pipe.close()
             self.process.join(timeout=10)
             self.process.kill()
-            self.process = None
+            self.process, self.asleep = None, False
             self.folder.cleanup()
 
     def _start(self) -> None:

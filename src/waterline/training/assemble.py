@@ -15,7 +15,7 @@ from waterline.runs import BadInput, as_bad_input, build
 from waterline.runs.settings import check_settings
 from waterline.runs.targets import TARGET, is_piece, locate
 from waterline.training.checkpoints import EVALUATE, load_weights
-from waterline.training.checks import check_final, check_fit, check_pieces
+from waterline.training.checks import check_final, check_fit, check_pieces, check_tokenizer
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.settings import HANDED_IN, SECTIONS
 from waterline.training.step import Pieces
@@ -39,7 +39,19 @@ def check_config(config: Config) -> None:
 def build_task(config: Config) -> Any:
     """The task with its prompts."""
     with as_bad_input():
-        return build(config["task"])
+        task = build(config["task"])
+    # Where answers come from files, one that cannot be read is found before anything is sampled.
+    check = getattr(locate(str(config["rewards"][TARGET])), "check_answer", None)
+    if check is not None and hasattr(task, "source_of"):
+        for prompts in task.splits.values():
+            for prompt in prompts:
+                try:
+                    check(prompt.answer)
+                except ValueError as error:
+                    raise BadInput(
+                        f"{task.source_of(prompt.id)}: {error}; correct the row or remove it."
+                    ) from error
+    return task
 
 
 def build_policy(config: Config, weights: str | Path | None = None) -> Any:
@@ -105,6 +117,7 @@ def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]
         require_split(task, split)
     check_final(config, task)
     policy = build_policy(config)
+    check_tokenizer(config, task, policy)
     pieces = build_pieces(config, policy)
     evaluation = build_evaluation(config)
     build(config["logger"])

@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import torch
+from transformers import AutoTokenizer
 
 from waterline.allocation import Request
 from waterline.evaluation import require_split
@@ -145,6 +146,30 @@ def check_final(config: Config, task: Any) -> None:
                 f"those of evaluated steps (evaluation.every={every}) and of the last ({steps}): "
                 "choose among them."
             )
+
+
+def check_tokenizer(config: Config, task: Any, policy: Any) -> None:
+    """Raises BadInput where the policy was not made for the tokenizer of the task."""
+    vocabulary = getattr(task.tokenizer, "get_vocab", dict)() if hasattr(task, "tokenizer") else {}
+    size = getattr(getattr(getattr(policy, "model", None), "config", None), "vocab_size", None)
+    if size is not None and max(vocabulary.values(), default=-1) >= size:
+        raise BadInput(
+            f"The tokenizer of the task has {max(vocabulary.values()) + 1} tokens and the policy "
+            f"{size}: choose a policy and a tokenizer that belong together."
+        )
+    model = config["policy"].get("model") or {}
+    name, other = model.get("name"), getattr(task.tokenizer, "name_or_path", None)
+    if not isinstance(name, str) or not other or other == name:
+        return
+    try:
+        own = AutoTokenizer.from_pretrained(name, revision=model.get("revision") or "main")
+    except Exception:  # of many types: a policy may come without a tokenizer
+        return
+    if own.get_vocab() != vocabulary:
+        raise BadInput(
+            f"The tokenizer {other} of the task is not that of the base {name}: set "
+            "task.tokenizer to the base's own."
+        )
 
 
 def check_device(trainer: Config) -> None:

@@ -161,6 +161,8 @@ def _run(
         run_id = identity(read)
         page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
         mirror.start(folder.root, page, recorded(config))
+        for sentence in getattr(getattr(stage, "task", None), "notices", list)():
+            log.info("%s", sentence)
         keeper = RunKeeper(folder, mirror, *keep, first)
         try:
             fit(config["trainer"], stage, keeper)
