@@ -71,8 +71,8 @@ class ResponseStore:
                 f"The responses in {self._place(step, split)} cannot be read ({error}): restore "
                 "them, or move the folder eval away and evaluate again."
             ) from error
-        rows = rows.drop_duplicates(_KEY, keep="last")
-        return rows.sort_values(["prompt", "sample"], ignore_index=True)
+        found: pd.DataFrame = rows.drop_duplicates(_KEY, keep="last")
+        return found.sort_values(["prompt", "sample"], ignore_index=True)
 
     def last(self, split: str) -> int:
         """The last checkpoint that has responses on ``split``.

@@ -131,4 +131,5 @@ def _sampled(
         "verdict": judged.verdict, "reward": judged.reward, "success": judged.success,
         "text": texts,
     })  # fmt: skip
-    return pd.concat(subject.ranks.gather(part)).sort_values(["row", "sample"], ignore_index=True)
+    whole: pd.DataFrame = pd.concat(subject.ranks.gather(part))
+    return whole.sort_values(["row", "sample"], ignore_index=True)

@@ -74,7 +74,8 @@ def verify_math(response: str, gold: str | Sequence[str], complete: bool = True)
         golds = read_gold(gold)
     except ValueError:
         return MathVerdict(Verdict.error, None)
-    if not isinstance(response, str):
+    text: object = response  # a data set may hold anything
+    if not isinstance(text, str):
         return MathVerdict(Verdict.error, None)
     if len(response) > _MAX_RESPONSE:
         return MathVerdict(Verdict.unparseable, None)

@@ -114,7 +114,7 @@ class VLLMEngine:
                 expected.discard(name)
                 plain = tensor.detach().to(self.dtype).cpu().contiguous()
                 self.pipe.send((name, str(self.dtype).removeprefix("torch."), tuple(plain.shape)))
-                self.pipe.send_bytes(memoryview(plain.reshape(-1).view(torch.uint8).numpy()))
+                self.pipe.send_bytes(plain.reshape(-1).view(torch.uint8).numpy().data)
             self.pipe.send(None)
         except OSError as error:
             raise self._ended() from error

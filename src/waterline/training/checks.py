@@ -150,7 +150,8 @@ def check_final(config: Config, task: Any) -> None:
 
 def check_tokenizer(config: Config, task: Any, policy: Any) -> None:
     """Raises BadInput where the policy was not made for the tokenizer of the task."""
-    vocabulary = getattr(task.tokenizer, "get_vocab", dict)() if hasattr(task, "tokenizer") else {}
+    tokenizer = getattr(task, "tokenizer", None)
+    vocabulary: dict[str, int] = getattr(tokenizer, "get_vocab", dict)()
     size = getattr(getattr(getattr(policy, "model", None), "config", None), "vocab_size", None)
     if size is not None and max(vocabulary.values(), default=-1) >= size:
         raise BadInput(
@@ -158,7 +159,7 @@ def check_tokenizer(config: Config, task: Any, policy: Any) -> None:
             f"{size}: choose a policy and a tokenizer that belong together."
         )
     model = config["policy"].get("model") or {}
-    name, other = model.get("name"), getattr(task.tokenizer, "name_or_path", None)
+    name, other = model.get("name"), getattr(tokenizer, "name_or_path", None)
     if not isinstance(name, str) or not other or other == name:
         return
     try:
