@@ -277,6 +277,9 @@ def test_reproduction_and_report_refuse_in_one_sentence(command, tmp_path):
     root = f"results={tmp_path}"
     assert "table has no value" in one_sentence(command("reproduce"))
     assert "Table 77" in one_sentence(command("reproduce", "table=77", root))
+    for table in (6, 7, 8, 9):
+        said = one_sentence(command("reproduce", f"table={table}", root))
+        assert f"Table {table} exists at scale=paper alone" in said
     assert "seeds=[]: must be" in one_sentence(command("reproduce", "table=4", "seeds=[]", root))
     wrong = 'overrides=["training.steps=0"]'  # before a job is started
     assert "training.steps=0: must be" in one_sentence(command("reproduce", "table=4", wrong, root))

@@ -87,6 +87,16 @@ DATA_SETS = {
 }  # fmt: skip
 
 
+# The id of a prompt: that of its split's first, and for each data set so many more.
+FIRST_ID = {"train": 0, "dev": 500_000_000, "test": 1_000_000_000}
+PER_SET = 10_000_000
+
+
+def is_of(name: str, ids: Any) -> Any:
+    """Whether each prompt of ``ids`` (any shape) is of the data set ``name``, in whatever split."""
+    return ids % FIRST_ID["dev"] // PER_SET == list(DATA_SETS).index(name)
+
+
 def data_set(name: str) -> DataSet:
     """The data set of a name.
 

@@ -14,6 +14,8 @@ from waterline.runs.seeds import permutation
 from waterline.runs.settings import Seed, Text, Whole, checked
 from waterline.tasks.mathematics.sources import (
     DATA_SETS,
+    FIRST_ID,
+    PER_SET,
     Item,
     data_set,
     from_file,
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("waterline")
 Names = Sequence[Text]
-_FIRST_ID = {"train": 0, "dev": 500_000_000, "test": 1_000_000_000}
-_PER_SET = 10_000_000
 
 
 class MathProblems:
@@ -105,12 +105,12 @@ class MathProblems:
 
     def source_of(self, prompt: int) -> str:
         """The data set or file of a prompt's id, and the number of its row from 0."""
-        split = max((s for s in _FIRST_ID if _FIRST_ID[s] <= prompt), key=_FIRST_ID.__getitem__)
+        split = max((s for s in FIRST_ID if FIRST_ID[s] <= prompt), key=FIRST_ID.__getitem__)
         _, file = self._from[split]
-        number = prompt - _FIRST_ID[split]
+        number = prompt - FIRST_ID[split]
         if file is not None:
             return f"{file}, row {number}"
-        return f"{list(DATA_SETS)[number // _PER_SET]}, row {number % _PER_SET}"
+        return f"{list(DATA_SETS)[number // PER_SET]}, row {number % PER_SET}"
 
     def notices(self) -> list[str]:
         """What was left out and what overlaps, for the log of a run."""
@@ -137,10 +137,10 @@ class MathProblems:
         if file is not None:
             rows = from_file(Path(file).expanduser())
             found = items_of(rows, reader(rows), file)
-            return {_FIRST_ID[split] + number: item for number, item in found.items()}
+            return {FIRST_ID[split] + number: item for number, item in found.items()}
         items = {}
         for name in names:
-            first = _FIRST_ID[split] + _PER_SET * list(DATA_SETS).index(name)
+            first = FIRST_ID[split] + PER_SET * list(DATA_SETS).index(name)
             found = items_of(from_hub(name), data_set(name).read, name)
             items.update({first + number: item for number, item in found.items()})
         return items
