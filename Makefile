@@ -22,7 +22,7 @@ help:
 	@echo 'make test               the fast tests; test-slow runs the others, test-all both'
 	@echo 'make test-vllm          vLLM on this CPU and a model of 135M parameters: installs both, tests them'
 	@echo 'make lint               ruff and mypy; make format lets ruff rewrite'
-	@echo 'make reproduce-table2   Table 2 of SERA (also 3, 4); SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'
+	@echo 'make reproduce-table2   Table 2 of SERA (also 1, 3, 4, 5); SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'
 	@echo 'make figures            the figures of the runs that are there'
 
 setup: $(STAMP)
