@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from waterline.policies.fresh import check_heads, fresh
 from waterline.runs.settings import Seed, Whole, checked
 
 if TYPE_CHECKING:
@@ -28,12 +29,7 @@ def small_llama(
     Raises ValueError when ``heads`` does not divide ``hidden_size``, gives an odd head dimension,
     or is not a multiple of ``kv_heads``.
     """
-    if hidden_size % heads or hidden_size // heads % 2 or heads % kv_heads:
-        raise ValueError(
-            f"policy.model.heads={heads} does not fit hidden_size={hidden_size} and"
-            f" kv_heads={kv_heads}: make hidden_size a multiple of 2·heads, and heads of kv_heads."
-        )
-    import torch
+    check_heads(hidden_size, heads, kv_heads)
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -43,6 +39,4 @@ def small_llama(
         rope_parameters={"rope_type": "default", "rope_theta": 1e4}, tie_word_embeddings=True,
         pad_token_id=0, bos_token_id=2, eos_token_id=3, dtype="float32",
     )  # fmt: skip
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.manual_seed(seed)
-        return LlamaForCausalLM(config).float()
+    return fresh(LlamaForCausalLM, config, seed)
