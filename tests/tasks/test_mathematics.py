@@ -1,5 +1,6 @@
 """Data sets of mathematics: rows, prompts, what is left out, and what is refused."""
 
+import copy
 import json
 
 import pytest
@@ -117,7 +118,7 @@ def test_a_row_that_cannot_be_read_is_named(tokenizer, tmp_path, rows, said):
 
 def test_what_is_not_there_is_a_sentence(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    plain = word_tokenizer()
+    plain = copy.deepcopy(word_tokenizer())
     plain.chat_template = None
     plain.save_pretrained(tmp_path / "plain")
     bare = {"instruction": "Think."}

@@ -5,7 +5,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import TYPE_CHECKING
 
-from waterline.tasks.words import problems
+import waterline.tasks.words.problems as problems
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
