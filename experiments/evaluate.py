@@ -11,6 +11,7 @@ from waterline.launch.commands import job, run_command
 from waterline.launch.configuration import plain
 from waterline.launch.settings import Evaluate
 from waterline.reporting import print_evaluations
+from waterline.rollouts.ranks import process_group
 from waterline.runs.settings import check_settings
 from waterline.training.evaluate_run import evaluate_run
 
@@ -27,7 +28,11 @@ def main(config: DictConfig) -> None:
         check_settings(settings, {"": Evaluate})
         run, ks = settings.pop("run"), settings.pop("ks")
         ks = ks if ks is None or isinstance(ks, list) else [ks]
-        store = evaluate_run(run, ks=ks, **settings)
+        with process_group() as ranks:
+            store = evaluate_run(run, ks=ks, **settings)
+            first = ranks.rank == 0
+        if not first:
+            return
         powers = [2**i for i in range(settings["n"].bit_length())]
         ks = ks or (powers if isinstance(store, CountsStore) else EXACT_KS)
         print_evaluations(Console(), store.read(), settings["split"], ks)

@@ -26,7 +26,8 @@ def main(config: DictConfig) -> None:
         if asked["dry_run"]:
             return
         for name in asked["tables"][asked["table"]]["reports"]:
-            where = [f"scale={asked['scale']}", name, setting("root", asked["results"])]
+            more = [name] if isinstance(name, str) else name
+            where = [f"scale={asked['scale']}", *more, setting("root", asked["results"])]
             wanted = plain(hydra.compose("report", overrides=where))
             try:
                 report(OmegaConf.create(wanted), Console())

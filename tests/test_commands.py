@@ -16,6 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 from training.tiny import ROOT, TINY, compose, record, tiny
 from training.tiny_images import TINY_IMAGES, run_images
+from waterline.evaluation import ResponseStore
 from waterline.rollouts import EngineError, Finish, Kind
 from waterline.runs import BadInput, RunFolder, State, read_metrics
 from waterline.runs.metrics import METRICS
@@ -276,6 +277,9 @@ def test_reproduction_and_report_refuse_in_one_sentence(command, tmp_path):
     root = f"results={tmp_path}"
     assert "table has no value" in one_sentence(command("reproduce"))
     assert "Table 77" in one_sentence(command("reproduce", "table=77", root))
+    for table in (6, 7, 8, 9):
+        said = one_sentence(command("reproduce", f"table={table}", root))
+        assert f"Table {table} exists at scale=paper alone" in said
     assert "seeds=[]: must be" in one_sentence(command("reproduce", "table=4", "seeds=[]", root))
     wrong = 'overrides=["training.steps=0"]'  # before a job is started
     assert "training.steps=0: must be" in one_sentence(command("reproduce", "table=4", wrong, root))
@@ -307,6 +311,55 @@ def test_evaluating_prints_the_counts_and_does_not_sample_twice(command, run):
     changed = (run.eval / "counts.parquet").stat().st_mtime_ns
     command("evaluate", *arguments)
     assert (run.eval / "counts.parquet").stat().st_mtime_ns == changed
+
+
+def test_responses_are_kept_and_shown(command, run, tmp_path):
+    asked = (f"run={run.root}", "split=test")
+    assert "holds no responses on test" in one_sentence(command("show", *asked))
+    shutil.copytree(run.root, tmp_path / "run", ignore=shutil.ignore_patterns("eval"))
+    asked = (f"run={tmp_path / 'run'}", "split=test")
+    assert command("evaluate", *asked, "n=6", "keep_responses=true")[0] == 0
+    rows = ResponseStore(tmp_path / "run/eval/responses").read(4, "test")
+    status, out, err = command("show", *asked, "limit=2")
+    assert (status, err) == (0, "")
+    assert len(rows) == sum(int(n) for n in re.search(r"all +([\d ]+)", out)[1].split()) == 48
+    prompt = rows["prompt"].iloc[0]
+    status, out, err = command("show", *asked, f"prompt={prompt}", "limit=1")
+    assert (status, err) == (0, "")
+    for name, found in rows[rows["prompt"] == prompt].groupby("verdict"):
+        assert f"{name}: {len(found)} of 6" in out
+        assert found["text"].iloc[0].split()[0] in out
+    assert "Right answer" in out
+    assert "verdict=good: must be correct or" in one_sentence(
+        command("show", *asked, "verdict=good")
+    )
+    assert "no such question; its ids begin" in one_sentence(command("show", *asked, "prompt=5"))
+
+
+def test_an_evaluation_may_have_rules_of_its_own(command, run):
+    asked = (f"run={run.root}", "split=test", "rewards={nonsense:1}")
+    assert "rewards" in one_sentence(command("evaluate", *asked))
+
+
+@pytest.mark.slow
+def test_processes_of_torchrun_share_an_evaluation(run, tmp_path):
+    """The same counts and responses from two processes as from one."""
+    found = []
+    for launch in ([], ["-m", "torch.distributed.run", "--nproc-per-node=2"]):
+        copy = tmp_path / f"run{len(launch)}"
+        shutil.copytree(run.root, copy, ignore=shutil.ignore_patterns("eval"))
+        done = subprocess.run(
+            [sys.executable, *launch, str(ROOT / "experiments/evaluate.py"), f"run={copy}",
+             "split=test", "n=6", "keep_responses=true", "max_rows=12"],
+            cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("Pass@4") == 1, "the first alone speaks"
+        found.append((pd.read_parquet(copy / "eval/counts.parquet"),
+                      ResponseStore(copy / "eval/responses").read(4, "test")))  # fmt: skip
+    for one, two in zip(*found, strict=True):
+        pd.testing.assert_frame_equal(one, two)
 
 
 def test_two_checkpoints_meet_the_same_uniforms(run):

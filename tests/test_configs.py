@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from training.tiny_images import write_folder
 from waterline.allocation import Outcomes, Request
 from waterline.losses import CrossEntropy
 from waterline.policies import ImageClassifier
-from waterline.rewards import LabelVerifier, MazeVerifier
+from waterline.policies.small_llama import small_llama
+from waterline.rewards import LabelVerifier, MathVerifier, MazeVerifier
 from waterline.runs import BadInput, build, identity, read_metrics
 from waterline.runs.naming import run_folder
 from waterline.success import Oracle
+from waterline.tasks.words.tokenizer import word_tokenizer
 from waterline.training.assemble import (
     assemble,
     build_pieces,
@@ -38,6 +41,8 @@ def names(group):
 
 EXPERIMENTS, METHODS, LOSSES = names("experiment"), names("method"), names("losses")
 MAZES = [e for e in EXPERIMENTS if e.startswith("maze/")]
+WORDS = ["smollm2/laptop"]
+LANGUAGE = ["smollm2/paper", "smollm2/smoke", "qwen25_math/paper", "qwen3/paper"]
 IMAGES = [e for e in EXPERIMENTS if e.startswith("imagenet/")]
 SAMPLING = [m for m in METHODS if m != "ce"]
 POLICY_LOSSES = [name for name in LOSSES if name != "cross_entropy"]
@@ -46,6 +51,12 @@ DEVICES = ("trainer=cpu", "trainer.devices=1")
 SMALL_MAZES = (
     "task.sft=64", "task.train=32", "task.dev=4", "task.test=4",
     "policy.model.hidden_size=16", "policy.model.layers=1", "policy.model.heads=2",
+    "policy.model.kv_heads=1", "policy.model.ffn=16",
+    "training.batch=4", "supervised.batch=4", *DEVICES,
+)  # fmt: skip
+SMALL_WORDS = (
+    "task.sft=64", "task.train=32", "task.dev=4", "task.test=4",
+    "policy.model.hidden_size=12", "policy.model.layers=1", "policy.model.heads=2",
     "policy.model.kv_heads=1", "policy.model.ffn=16",
     "training.batch=4", "supervised.batch=4", *DEVICES,
 )  # fmt: skip
@@ -60,13 +71,36 @@ def small_files(root):
             "training.batch=4", *DEVICES)  # fmt: skip
 
 
+def small_language(root):
+    """A tiny model with its tokenizer and eight questions in place of what comes from the hub."""
+    word_tokenizer().save_pretrained(root)
+    small_llama(
+        vocabulary=196, hidden_size=12, layers=1, heads=2, kv_heads=1, ffn=16, max_positions=512
+    ).save_pretrained(root)
+    rows = [{"question": f"What is {i} and {i}?", "answer": str(2 * i)} for i in range(12)]
+    for name, part in (("train", rows[:8]), ("held", rows[8:])):
+        (root / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
+    return (
+        f"policy.model.name={root}", f"task.train_file={root}/train.jsonl",
+        f"task.dev_file={root}/held.jsonl", f"task.test_file={root}/held.jsonl",
+        "task.train_rows=8", "task.dev_rows=null", "task.test_rows=null", "task.stop=null",
+        "task.max_response=24", "training.batch=4", "trainer.num_nodes=1", *DEVICES,
+        "allocation.n0=16", "allocation.n_max=64",
+        "engine=shared_prefix", "~engine.max_model_len",
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The overrides of a small form of each experiment."""
     root = write_folder(tmp_path_factory.mktemp("imagenet"))
     glyphs = dict.fromkeys((e for e in IMAGES if not e.endswith("/paper")), SMALL_GLYPHS)
     files = {"imagenet/paper": small_files(root)}
-    return dict.fromkeys(MAZES, SMALL_MAZES) | glyphs | files
+    mazes, words = dict.fromkeys(MAZES, SMALL_MAZES), dict.fromkeys(WORDS, SMALL_WORDS)
+    own = small_language(tmp_path_factory.mktemp("language"))
+    both = [e for e in LANGUAGE if not e.startswith("qwen")]
+    language = dict.fromkeys(LANGUAGE, own) | dict.fromkeys(both, own[:-1])
+    return mazes | words | language | glyphs | files
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +112,7 @@ def tasks(small):
 def test_the_methods_are_those_of_the_design():
     assert {"sera", "maxrl", "grpo", "dr_grpo", "rloo", "pkpo", "reinforce", "ce"} <= set(METHODS)
     assert set(LOSSES) == {"token_mean", "seqnorm", "sequence_mean", "cross_entropy"}
-    assert set(MAZES) | set(IMAGES) == set(EXPERIMENTS)
+    assert {*MAZES, *WORDS, *LANGUAGE, *IMAGES} == set(EXPERIMENTS)
     assert {"imagenet/laptop", "imagenet/laptop-long", "imagenet/paper"} == set(IMAGES)
 
 
@@ -109,7 +143,7 @@ def test_every_method_and_every_loss_composes_and_its_pieces_fit(experiment, tas
         config = configs(experiment, method, *([f"losses={loss}"] if loss else ()))
         assert config["method"] == method
         assert config["experiment"] == experiment.replace("/", "-")
-        if method == "ce" and experiment in MAZES:
+        if method == "ce" and experiment not in IMAGES:
             with pytest.raises(BadInput, match="need a likelihood"):
                 build_pieces(config, policy)
             continue
@@ -126,7 +160,9 @@ def test_every_method_and_every_loss_composes_and_its_pieces_fit(experiment, tas
     assert type(stage) is kinds[0]
     assert isinstance(stage.policy, kinds[1])
     assert stage.policy.precision == config["policy"].get("precision", "float32")
-    verifier = LabelVerifier if experiment in IMAGES else MazeVerifier
+    verifier = {"images": LabelVerifier, "mazes": MazeVerifier, "mathematics": MathVerifier}[
+        "images" if experiment in IMAGES else "mazes" if experiment in MAZES else "mathematics"
+    ]
     assert isinstance(stage.pieces.verifier, verifier)
 
 
@@ -178,7 +214,7 @@ def whole(method, *, experiment="maze/laptop", **settings):
 def test_the_settings_of_a_sweep_are_accepted_by_every_method(experiment, method):
     shared = {"allocation__n0": 8, "allocation__n_min": 3, "allocation__n_max": 9,
               "allocation__u0": 0.2}  # fmt: skip
-    if method == "ce" and experiment in MAZES:
+    if method == "ce" and experiment not in IMAGES:
         pytest.skip("it needs a likelihood")
     if method == "pkpo":
         shared["advantages__k"] = 8

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from waterline.evaluation import SampledEvaluation, Subject
+from waterline.evaluation import CountsStore, ResponseStore, SampledEvaluation, Subject
 from waterline.policies import SharedPrefixLM
 from waterline.policies.maze_transformer import maze_transformer
 from waterline.rewards import Judgement, judgement
@@ -204,7 +204,7 @@ def test_responses_end_as_the_task_says(engine, task, tmp_path):
 def test_counts_of_other_sampling_are_never_taken_for_those_asked_for(engine, task, tmp_path):
     folder = tmp_path / "c"
     first = counts(engine, task, folder)
-    with pytest.raises(BadInput, match=r"sampled with .*'temperature': 1.0.*asked for"):
+    with pytest.raises(BadInput, match=r"made with .*'temperature': 1.0.*asked for"):
         counts(engine, task, folder, temperature=5.0)
     with pytest.raises(BadInput, match="'seed': 1"):
         counts(engine, task, folder, seed=1)
@@ -221,3 +221,68 @@ def test_a_split_without_prompts_is_refused(engine, task, tmp_path, split):
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="must be a whole number from 1"):
         SampledEvaluation(**wrong)
+
+
+def kept(engine, task, folder, n, max_rows=8192):
+    evaluation = SampledEvaluation(n=n, max_rows=max_rows, keep_responses=True)
+    evaluation.measure(subject_of(engine, task), "dev", 3, folder)
+    return ResponseStore(folder / "responses").read(3, "dev")
+
+
+def test_kept_responses_are_those_that_were_counted(engine, task, tmp_path):
+    rows = kept(engine, task, tmp_path, 6)
+    held = SampledEvaluation(n=6).store(tmp_path).held(3, "dev")
+    assert rows["sample"].tolist() == [*range(6)] * 4
+    right = (rows["verdict"] == "correct").groupby(rows["prompt"]).sum()
+    assert {p: (6, c) for p, c in right.items()} == held
+    assert (rows["reward"] == (rows["verdict"] == "correct")).all()
+    assert rows["tokens"].between(1, 6).all()
+    assert (
+        rows["text"]
+        .map(lambda text: len(set(text.split())) % 2 == 0)
+        .equals(rows["verdict"] == "correct")
+    )
+
+
+@pytest.mark.parametrize("written", ["before the counts", "after the counts"])
+def test_a_kill_loses_no_response_and_doubles_none(engine, task, tmp_path, monkeypatch, written):
+    whole = kept(engine, task, tmp_path / "whole", 6)
+    write = CountsStore.write
+
+    def killed(store, *rows):
+        if written == "after the counts":
+            write(store, *rows)
+        raise KeyboardInterrupt
+
+    for max_rows in (6, 13):  # chunks of other sizes too
+        with monkeypatch.context() as patch:
+            patch.setattr(CountsStore, "write", killed)
+            with pytest.raises(KeyboardInterrupt):
+                kept(engine, task, tmp_path / "killed", 6, max_rows)
+    pd.testing.assert_frame_equal(kept(engine, task, tmp_path / "killed", 6, 6), whole)
+
+
+def test_responses_are_added_to_those_of_a_smaller_evaluation(engine, task, tmp_path):
+    kept(engine, task, tmp_path / "grown", 2)
+    whole = kept(engine, task, tmp_path / "whole", 6)
+    pd.testing.assert_frame_equal(kept(engine, task, tmp_path / "grown", 6), whole)
+
+
+def test_responses_that_were_not_kept_or_are_damaged_are_a_sentence(engine, task, tmp_path):
+    store = ResponseStore(tmp_path / "responses")
+    with pytest.raises(BadInput, match="holds no responses on dev: evaluate with keep_responses"):
+        store.last("dev")
+    kept(engine, task, tmp_path, 2)
+    assert store.last("dev") == 3
+    (file,) = tmp_path.rglob("prompts-*.parquet")
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(BadInput, match="cannot be read"):
+        store.read(3, "dev")
+
+
+def test_counts_by_other_rules_are_not_mixed(engine, task, tmp_path):
+    evaluation = SampledEvaluation(n=2)
+    evaluation.measure(subject_of(engine, task), "dev", 3, tmp_path)
+    other = replace(subject_of(engine, task), rules={"max_length_is_wrong": True})
+    with pytest.raises(BadInput, match="max_length_is_wrong"):
+        evaluation.measure(other, "dev", 3, tmp_path)

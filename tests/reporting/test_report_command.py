@@ -13,6 +13,8 @@ from rich.console import Console
 
 from reporting.image_runs import estimates, write_gradients, write_run
 from waterline.reporting import report
+from waterline.runs import BadInput
+from waterline.tasks.mathematics.sources import DATA_SETS, FIRST_ID, PER_SET
 
 ROOT = Path(__file__).parents[2]
 
@@ -203,7 +205,7 @@ def test_all_figures_and_the_runs_they_leave_out(make_run, tmp_path):
     [
         (
             ["table=11"],
-            "no table 11: choose from table=2, 3, 4, gradients and figure=1, 2, 3, 15, 16, grad",
+            "no table 11: choose from table=1, 2, 3, .*, gradients and figure=1, 2, 3, .*, grad",
         ),
         (["figure=4"], "no figure 4: choose from"),
         ([], "Ask for one table or one figure"),
@@ -295,3 +297,26 @@ def test_a_table_is_written_before_it_is_printed(runs, tmp_path):
     with pytest.raises((BrokenPipeError, SystemExit)):
         report(config, console)
     assert (tmp_path / "results/maze-laptop/table4.provenance.json").exists()
+
+
+def test_a_table_of_several_data_sets_is_one_for_each(make_run, tmp_path):
+    """The ids of prompts say what data set they are of; the paper's numbers stand beside each."""
+    sets = list(DATA_SETS)
+    for method, p in (("maxrl", (0.25, 0.5)), ("sera", (0.5, 1.0))):
+        root = make_run(method, experiment="qwen25_math-paper", p=p, n=512, base=(0.0, 0.25))
+        file = root / "eval/counts.parquet"
+        counts = pd.read_parquet(file)
+        index = counts["prompt"].map({3: sets.index("aime25"), 10: sets.index("math500")})
+        first = counts["split"].map(FIRST_ID)
+        counts["prompt"] = first + PER_SET * index + counts["prompt"]
+        counts.to_parquet(file)
+    with pytest.raises(BadInput, match="Table 6 exists at scale=paper alone"):
+        ask(tmp_path, "table=6")
+    written, text = ask(tmp_path, "table=6", "scale=paper", "ks=[1]")
+    tables = {path.stem: path for path in written if path.suffix == ".csv"}
+    assert set(tables) == {"table6-aime25", "table6-math500"}
+    for name, values in {"aime25": (25, 50), "math500": (50, 100)}.items():
+        rows = pd.read_csv(tables[f"table6-{name}"])
+        found = rows[rows["method"].isin(["maxrl", "sera"])]
+        assert sorted(found["value"].round(6)) == list(values)
+    assert "aime-2025" in text

@@ -1,10 +1,10 @@
 import pytest
 
-from waterline.rewards.answer import find_answer
-from waterline.rewards.choice import find_choice
-from waterline.rewards.hostile import is_hostile
-from waterline.rewards.latex import boxes, plain_words
-from waterline.rewards.prose import find_list
+from waterline.rewards.answers.answer import find_answer
+from waterline.rewards.answers.choice import find_choice
+from waterline.rewards.answers.hostile import is_hostile
+from waterline.rewards.answers.latex import boxes, plain_words
+from waterline.rewards.answers.prose import find_list
 
 
 @pytest.mark.parametrize(

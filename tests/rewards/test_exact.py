@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waterline.rewards.arithmetic import evaluate
-from waterline.rewards.exact import exact_number, read_numbers, same_number
+from waterline.rewards.answers.arithmetic import evaluate
+from waterline.rewards.answers.exact import exact_number, read_numbers, same_number
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import pytest
 
 from waterline.rewards import verify_math
-from waterline.rewards.answer import find_answer
-from waterline.rewards.choice import find_choice
-from waterline.rewards.final import final_text
+from waterline.rewards.answers.answer import find_answer
+from waterline.rewards.answers.choice import find_choice
+from waterline.rewards.answers.final import final_text
 
 
 @pytest.mark.parametrize(

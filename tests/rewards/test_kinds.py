@@ -10,9 +10,9 @@ import pytest
 
 from shared_data import shared_rows
 from waterline.rewards import MathVerifier, check_gold, verify_math, verify_math_many
-from waterline.rewards.hostile import is_hostile
-from waterline.rewards.parts import Parts, parts_of
-from waterline.rewards.words import says, words_of
+from waterline.rewards.answers.hostile import is_hostile
+from waterline.rewards.answers.parts import Parts, parts_of
+from waterline.rewards.answers.words import says, words_of
 
 LINES = (Path(__file__).parent / "kinds.jsonl").read_text(encoding="utf-8").splitlines()
 CASES: list[dict[str, Any]] = [json.loads(line) for line in LINES]

@@ -1,7 +1,7 @@
 import pytest
 
 from waterline.rewards import verify_math
-from waterline.rewards.symbols import latex_symbols, plain_characters
+from waterline.rewards.answers.symbols import latex_symbols, plain_characters
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from waterline.rollouts import (
     pack_leaves,
 )
 from waterline.rollouts import ranks as ranks_module
-from waterline.rollouts.shared_prefix_engine import _sample_indices
+from waterline.rollouts.engine import sample_indices
 from waterline.success import DiscountedBeta
 from waterline.tasks import Prompt
 from waterline.training.sequences.candidates import SequenceCandidates
@@ -73,7 +73,7 @@ class Numbered:
         self.asked.append(rollouts.prompt[parent].tolist())
         if wrong := self.fails_on & set(self.asked[-1]):
             raise EngineError(f"The engine cannot sample prompt {min(wrong)}.")
-        sample = _sample_indices(rollouts, parent)
+        sample = sample_indices(rollouts, parent)
         prompt = rollouts.prompt[parent]
         spans = [
             np.array([abs(p) % 7, *range(s)])

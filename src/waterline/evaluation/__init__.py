@@ -21,6 +21,7 @@ _HEAVY: dict[str, str] = {
     "Evaluation": "waterline.evaluation.subject",
     "ExactEvaluation": "waterline.evaluation.exact",
     "ProbabilityStore": "waterline.evaluation.stores",
+    "ResponseStore": "waterline.evaluation.responses",
     "require_split": "waterline.evaluation.subject",
     "SampledEvaluation": "waterline.evaluation.sampled",
     "Subject": "waterline.evaluation.subject",

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from waterline.evaluation.pass_at_k import pass_at_k
+from waterline.evaluation.responses import ResponseStore
 from waterline.evaluation.stores import CountsStore
 from waterline.evaluation.subject import Progress, Subject, require_split, unseen
 from waterline.rollouts import Finish, Kind, Rollouts, SamplingParams
@@ -31,6 +33,7 @@ class SampledEvaluation:
         ks: the K of the metrics, as far as they are up to n.
         temperature, top_p, top_k: of the sampling.
         max_rows: responses sampled between two writes.
+        keep_responses: whether texts and verdicts are written too, see :class:`ResponseStore`.
     """
 
     responses: ClassVar[str] = "sequences"
@@ -41,6 +44,7 @@ class SampledEvaluation:
     top_p: Share = 1.0
     top_k: WholeOrZero = 0
     max_rows: Whole = 8192
+    keep_responses: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -73,7 +77,7 @@ class SampledEvaluation:
         held: dict[int, tuple[int, int]] = ranks.gather(store.held(step, split))[0]
         missing = [i for i in by_id if held.get(i, (0, 0))[0] < self.n]
         if ranks.rank == 0:
-            store.use_sampling(split, sampling | {"seed": subject.seed}, grows=bool(missing))
+            store.use_sampling(split, sampling | subject.noted, grows=bool(missing))
         key = stream_key(subject.seed, f"evaluation/{split}", 0)
         params = self._params(key, subject.task.max_response, subject.task.stop_tokens)
         if missing:
@@ -82,8 +86,12 @@ class SampledEvaluation:
         for first in range(0, len(missing), per_chunk):
             ids = missing[first : first + per_chunk]
             drawn, right = np.array([held.get(i, (0, 0)) for i in ids], dtype=np.int64).T
-            correct = right + _correct(subject, [by_id[i] for i in ids], drawn, self.n, params)
+            rows = _sampled(subject, [by_id[i] for i in ids], drawn, self.n, params)
+            new = np.bincount(rows["row"], weights=rows["success"], minlength=len(ids))
+            correct = right + new.astype(np.int64)
             if ranks.rank == 0:
+                if self.keep_responses:  # first, so that what is counted has its text
+                    ResponseStore(Path(folder) / "responses").write(step, split, rows)
                 n = np.full(len(ids), self.n, dtype=np.int64)
                 store.write(step, split, np.array(ids, dtype=np.int64), n, correct)
             progress(len(by_id) - len(missing) + first + len(ids), len(by_id))
@@ -96,10 +104,10 @@ class SampledEvaluation:
         return {f"eval/pass@{k}": float(pass_at_k(n, c, k).mean()) for k in ks}
 
 
-def _correct(
+def _sampled(
     subject: Subject, prompts: Sequence[Prompt], drawn: Ints, n: int, params: SamplingParams
-) -> Ints:
-    """How many of each prompt's responses ``drawn`` to ``n`` are correct."""
+) -> pd.DataFrame:
+    """Each prompt's responses ``drawn`` to ``n``, judged; ``row`` is the prompt's in the chunk."""
     roots = np.arange(len(prompts))
     before = Rollouts.from_prompts([p.id for p in prompts], [p.tokens for p in prompts])
     # Those that were drawn before have their numbers, and so their seeds; their text is gone.
@@ -111,8 +119,17 @@ def _correct(
     leaves = rollouts.leaves()
     new = leaves.node >= len(before)
     nodes, trees = leaves.node[new], leaves.tree[new]
+    mine = subject.ranks.mine(len(nodes))  # each rank reads and judges some of them
+    nodes, trees = nodes[mine], trees[mine]
     decode = subject.task.tokenizer.decode
     texts = [decode(rollouts.response(int(node)).tolist()) for node in nodes]
     answers = [prompts[int(root)].answer for root in trees]
-    success = subject.verifier(answers, texts, rollouts.finish[nodes] != Finish.LENGTH).success
-    return np.bincount(trees, weights=success, minlength=len(prompts)).astype(np.int64)
+    judged = subject.verifier(answers, texts, rollouts.finish[nodes] != Finish.LENGTH)
+    part = pd.DataFrame({
+        "row": trees, "prompt": rollouts.prompt[nodes], "sample": rollouts.sample[nodes],
+        "tokens": [rollouts.model_length(int(node)) for node in nodes],
+        "verdict": judged.verdict, "reward": judged.reward, "success": judged.success,
+        "text": texts,
+    })  # fmt: skip
+    whole: pd.DataFrame = pd.concat(subject.ranks.gather(part))
+    return whole.sort_values(["row", "sample"], ignore_index=True)

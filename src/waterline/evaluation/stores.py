@@ -97,7 +97,7 @@ class CountsStore(StepTable):
         return {int(p): (int(n), int(c)) for p, n, c in rows[["prompt", "n", "c"]].to_numpy()}
 
     def use_sampling(self, split: str, sampling: dict[str, Any], grows: bool) -> None:
-        """Notes how ``split`` is sampled: temperature, top_p, top_k and seed.
+        """Notes how ``split`` is sampled and judged: temperature, top_p, top_k, seed, rules.
 
         Args:
             grows: whether counts follow; a folder that takes none is found before they are made.
@@ -111,7 +111,7 @@ class CountsStore(StepTable):
         held = noted.get(split) if (self.read()["split"] == split).any() else None
         if held not in (None, sampling):
             raise BadInput(
-                f"{self.path} holds counts on {split} sampled with {held}, asked for {sampling}: "
+                f"{self.path} holds counts on {split} made with {held}, asked for {sampling}: "
                 f"evaluate with the same settings, or move {self.path.parent} away."
             )
         if grows:

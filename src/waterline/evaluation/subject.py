@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ class Subject:
         task: whose splits are evaluated. engine: samples from the policy on all ranks.
         verifier: judges what was sampled. seed: of the run, and so of the samples.
         version: of the weights, for the engine. workers: processes that load images.
+        rules: settings by which the verifier differs from that of the training.
     """
 
     task: Any
@@ -40,6 +41,12 @@ class Subject:
     seed: int
     version: int = 0
     workers: int = 0
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What stands next to the counts, besides how they were sampled."""
+        return {"seed": self.seed, **({"rules": dict(self.rules)} if self.rules else {})}
 
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
         """The policy's weights by the names that its engine knows them by."""

@@ -126,10 +126,11 @@ def train_job(config: DictConfig) -> None:
             choices = HydraConfig.get().runtime.choices
             folder = train(settings, default_config(settings.get("seed", 0), choices))
         first = is_first_process(settings["trainer"])
-        if dist.is_initialized():
-            dist.destroy_process_group()  # the first rank goes on alone
-        if first:
+        if first or dist.is_initialized():
             finish(folder, settings)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        if first:
             print(f"{folder.root}: {folder.state()}")
 
 

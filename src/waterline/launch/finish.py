@@ -14,16 +14,25 @@ from waterline.runs import RunFolder, atomic_write
 
 
 def finish(folder: RunFolder, config: Mapping[str, Any]) -> None:
-    """Does what ``final`` asks for; ``final.json`` in the folder says how far it has come."""
+    """Does what ``final`` asks for; ``final.json`` in the folder says how far it has come.
+
+    Where the run has several processes, all of them call this and share the evaluation.
+    """
+    # Imported here, since the process that only starts jobs reads this file too.
+    from waterline.rollouts import Ranks
+    from waterline.training.evaluate_run import evaluate_run
+
+    ranks = Ranks()
     final, threads = config["final"], config["trainer"]["threads"]
-    if finished(folder, final):
+    if ranks.gather(finished(folder, final))[0]:
         return
     if final["split"] is not None:
-        # Imported here, since the process that only starts jobs reads this file too.
-        from waterline.training.evaluate_run import evaluate_run
-
-        _record(folder, final, "evaluating")
-        evaluate_run(folder.root, split=final["split"], n=final["n"], threads=threads)
+        if ranks.rank == 0:
+            _record(folder, final, "evaluating")
+        asked = {name: final[name] for name in ("split", "n", "rewards", "keep_responses")}
+        evaluate_run(folder.root, threads=threads, **asked)
+    if ranks.rank > 0:
+        return
     if final["gradients"]["n0"]:
         _record(folder, final, "comparing")
         settings = hydra.compose("gradients")

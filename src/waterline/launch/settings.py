@@ -35,7 +35,20 @@ class Evaluate:
     top_p: Share
     top_k: WholeOrZero
     max_rows: Whole
+    rewards: Section | None
+    keep_responses: bool
     threads: Threads | None
+
+
+class Show:
+    """conf/show.yaml."""
+
+    run: Text
+    split: HeldOut
+    step: WholeOrZero | None
+    prompt: WholeOrZero | None
+    verdict: Literal["correct", "wrong", "unparseable", "timeout", "error", "capped"] | None
+    limit: Whole
 
 
 class Gradients:

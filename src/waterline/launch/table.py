@@ -31,6 +31,12 @@ def run_table(asked: dict[str, Any]) -> BadInput | None:
     if asked["table"] not in asked["tables"]:
         known = ", ".join(map(str, asked["tables"]))
         raise BadInput(f"Table {asked['table']} cannot be run yet: choose among {known}.")
+    scales = asked["tables"][asked["table"]].get("scales", [asked["scale"]])
+    if asked["scale"] not in scales:
+        raise BadInput(
+            f"Table {asked['table']} exists at scale={scales[0]} alone, for it is about a "
+            f"pretrained model: add scale={scales[0]}, or SCALE={scales[0]} to make."
+        )
     rows, needs = _rows(asked)
     launcher = _launcher(asked, rows[-1])
     jobs = jobs_of(rows, needs)

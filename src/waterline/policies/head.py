@@ -23,7 +23,7 @@ class _Known(nn.Module):
 
     def __init__(self, hidden: Tensor) -> None:
         super().__init__()
-        self.output = _Output(last_hidden_state=hidden)
+        self.output = _Output(last_hidden_state=hidden)  # type: ignore[arg-type]
 
     @property
     def decoder(self) -> _Known:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from waterline.policies.fresh import check_heads, fresh
 from waterline.runs.settings import Seed, Whole, checked
 
 if TYPE_CHECKING:
@@ -29,12 +30,7 @@ def maze_transformer(
     Raises ValueError when ``heads`` does not divide ``hidden_size``, gives an odd head dimension,
     or is not a multiple of ``kv_heads``.
     """
-    if hidden_size % heads or hidden_size // heads % 2 or heads % kv_heads:
-        raise ValueError(
-            f"policy.model.heads={heads} does not fit hidden_size={hidden_size} and"
-            f" kv_heads={kv_heads}: make hidden_size a multiple of 2·heads, and heads of kv_heads."
-        )
-    import torch
+    check_heads(hidden_size, heads, kv_heads)
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     config = Qwen2Config(
@@ -56,6 +52,4 @@ def maze_transformer(
         eos_token_id=[2, 7],
         dtype="float32",
     )
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.manual_seed(seed)
-        return Qwen2ForCausalLM(config).float()
+    return fresh(Qwen2ForCausalLM, config, seed)

@@ -7,6 +7,7 @@ from waterline.reporting.gradient_table import gradient_table
 from waterline.reporting.gradients import shared_gradients
 from waterline.reporting.pass_at_k import PassAtKTable, pass_at_k_table
 from waterline.reporting.render import markdown, print_table
+from waterline.reporting.responses import print_questions, print_responses
 from waterline.reporting.runs import Run, finished, load_runs
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "pass_at_k_table",
     "print_compact",
     "print_evaluations",
+    "print_questions",
+    "print_responses",
     "print_table",
     "report",
     "shared_gradients",

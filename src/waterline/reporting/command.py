@@ -1,6 +1,8 @@
 """Tables and figures by number, written below the experiment that they are about."""
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +53,40 @@ def _make(config: DictConfig, kind: str, name: int | str, console: Console) -> l
     entry = config[f"{kind}s"][name]
     experiment = config.folder or f"{entry.task}-{config.scale}"
     stem = Path(config.root) / experiment / (f"{kind}{name}" if isinstance(name, int) else name)
+    if config.scale not in (scales := entry.get("scales", [config.scale])):
+        raise BadInput(f"{kind.title()} {name} exists at scale={scales[0]} alone: add it.")
     runs = []
     if entry.get("reads_runs", True):
         runs = load_runs(config.root, experiment, lambda note: print_notes(console, [note]))
     if config.settings is not None:
         kept = [config.settings] if isinstance(config.settings, str) else config.settings
         runs = [run for run in runs if not run.samples or run.settings in kept]
-    written = (_table if kind == "table" else _figure)(config, entry, runs, stem, console)
+    make = _table if kind == "table" else _figure
+    if "data_sets" not in entry:
+        written = make(config, entry, runs, stem, console)
+    else:
+        written = _by_data_set(config, entry, runs, stem, console)
     if written:
         console.print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+    return written
+
+
+def _by_data_set(
+    config: DictConfig, entry: DictConfig, runs: list[Run], stem: Path, console: Console
+) -> list[Path]:
+    """A table for each data set of mathematics that was evaluated."""
+    written: list[Path] = []
+    for name, theirs in entry.data_sets.items():
+        own = copy.deepcopy(entry)
+        OmegaConf.set_struct(own, False)
+        own.title, own.rows_of = f"{entry.title}: {theirs}", theirs
+        part = [replace(run, data_set=name) for run in runs]
+        try:
+            written += _table(config, own, part, stem.with_name(f"{stem.name}-{name}"), console)
+        except BadInput as reason:
+            print_notes(console, [f"{theirs}: {reason}"])
+    if not written:
+        raise BadInput("No table could be made: see the reasons above.")
     return written
 
 
@@ -76,6 +103,8 @@ def _table(
     paper = None
     if config.scale == "paper" and entry.get("paper"):
         paper = pd.read_csv(Path(config.paper) / entry.paper)
+        if entry.get("rows_of"):
+            paper = paper[paper["dataset"] == entry.rows_of]
     try:  # first the files: what is printed may be cut off
         return write_table(table, entry.title, stem, Path(config.root), paper)
     finally:

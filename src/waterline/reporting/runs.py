@@ -16,6 +16,7 @@ from pyarrow.lib import ArrowException
 from waterline.reporting.kinds import BASE, Kind
 from waterline.runs import BadInput, RunFolder, read_metrics
 from waterline.runs.targets import locate
+from waterline.tasks.mathematics.sources import is_of
 
 UNKNOWN = "unknown"
 
@@ -84,7 +85,8 @@ class Run:
     """One run folder; its tables are read when first asked for.
 
     ``name`` is the path below the experiment. ``status`` is 'done' only for a finished run; a
-    folder without ``status.json`` reads 'unknown'.
+    folder without ``status.json`` reads 'unknown'. With ``data_set`` its counts are those of the
+    questions of this data set of mathematics alone.
     """
 
     path: Path
@@ -93,6 +95,7 @@ class Run:
     seed: int
     status: str
     config: dict[str, Any] = field(repr=False)
+    data_set: str | None = None
 
     @property
     def settings(self) -> str:
@@ -181,7 +184,8 @@ class Run:
     @cached_property
     def counts(self) -> pd.DataFrame:
         """``eval/counts.parquet``: step, split, prompt, n, c; empty before any evaluation."""
-        return COUNTS.read(self.path)
+        counts = COUNTS.read(self.path)
+        return counts if self.data_set is None else counts[is_of(self.data_set, counts["prompt"])]
 
     @cached_property
     def probabilities(self) -> pd.DataFrame:

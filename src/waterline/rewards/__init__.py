@@ -1,6 +1,6 @@
 """Responses in; success, reward and verdict of each out."""
 
-from waterline.rewards.gold import check_gold
+from waterline.rewards.answers.gold import check_gold
 from waterline.rewards.label import LabelVerifier
 from waterline.rewards.math import MathVerdict, MathVerifier, verify_math, verify_math_many
 from waterline.rewards.maze import MazeVerifier, verify_maze

@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from waterline.rewards.answer import Candidate, find_answer
-from waterline.rewards.choice import find_choice, letter_of
-from waterline.rewards.dropped import changes
-from waterline.rewards.exact import read_numbers, same_number
-from waterline.rewards.gold import Gold, read_gold
-from waterline.rewards.hostile import MAX_LENGTH, is_hostile
-from waterline.rewards.latex import plain_words, simplify, spelled_out
-from waterline.rewards.parts import interval_of, parts_of, same_parts
+from waterline.rewards.answers.answer import Candidate, find_answer
+from waterline.rewards.answers.choice import find_choice, letter_of
+from waterline.rewards.answers.dropped import changes
+from waterline.rewards.answers.exact import read_numbers, same_number
+from waterline.rewards.answers.gold import Gold, check_gold, read_gold
+from waterline.rewards.answers.hostile import MAX_LENGTH, is_hostile
+from waterline.rewards.answers.latex import plain_words, simplify, spelled_out
+from waterline.rewards.answers.parts import interval_of, parts_of, same_parts
+from waterline.rewards.answers.words import find_words, says, words_of
 from waterline.rewards.verifier import Judgement, Verdict, judgement
-from waterline.rewards.words import find_words, says, words_of
 from waterline.rewards.workers import WorkerPool
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def verify_math(response: str, gold: str | Sequence[str], complete: bool = True)
         golds = read_gold(gold)
     except ValueError:
         return MathVerdict(Verdict.error, None)
-    if not isinstance(response, str):
+    text: object = response  # a data set may hold anything
+    if not isinstance(text, str):
         return MathVerdict(Verdict.error, None)
     if len(response) > _MAX_RESPONSE:
         return MathVerdict(Verdict.unparseable, None)
@@ -132,6 +133,9 @@ class MathVerifier:
 
     responses: ClassVar[str] = "sequences"
     answers: ClassVar[str] = "math"
+
+    check_answer = staticmethod(check_gold)
+    """Raises ValueError for a right answer by which nothing could be judged."""
 
     def __init__(self, max_length_is_wrong: bool = False) -> None:
         self.max_length_is_wrong = max_length_is_wrong

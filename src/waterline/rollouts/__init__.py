@@ -9,6 +9,7 @@ from waterline.rollouts.ranks import Ranks, is_first_process
 from waterline.rollouts.sampling import SamplingParams
 from waterline.rollouts.shared_prefix_engine import SharedPrefixEngine
 from waterline.rollouts.table import Finish, Kind, Leaves, Rollouts
+from waterline.rollouts.vllm_engine import VLLMEngine
 
 __all__ = [
     "Capabilities",
@@ -26,6 +27,7 @@ __all__ = [
     "Rollouts",
     "SamplingParams",
     "SharedPrefixEngine",
+    "VLLMEngine",
     "is_first_process",
     "pack_leaves",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
 from torch import Tensor
 
 from waterline.rollouts.sampling import SamplingParams
@@ -70,3 +71,28 @@ class Engine(Protocol):
     def wake(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+def check_request(rollouts: Rollouts, at_nodes: Ints, counts: Ints) -> None:
+    """Raises ValueError unless there is one count of at least 0 for each node of the table."""
+    if at_nodes.shape != counts.shape or at_nodes.ndim != 1:
+        raise ValueError(
+            f"extend: {at_nodes.shape} nodes and {counts.shape} counts; give one count per node."
+        )
+    if (counts < 0).any():
+        raise ValueError("extend: a count is negative; counts are numbers of responses.")
+    if ((at_nodes < 0) | (at_nodes >= len(rollouts))).any():
+        raise ValueError(
+            f"extend: a node lies outside the table's {len(rollouts)} nodes; give node ids."
+        )
+
+
+def sample_indices(rollouts: Rollouts, parent: Ints) -> Ints:
+    """Each new response's number among all samples drawn for its prompt so far."""
+    drawn = rollouts.prompt[rollouts.sample >= 0]
+    prompt = np.concatenate([drawn, rollouts.prompt[parent]])
+    order = np.argsort(prompt, kind="stable")
+    _, first, size = np.unique(prompt[order], return_index=True, return_counts=True)
+    sample = np.empty(len(prompt), dtype=np.int64)
+    sample[order] = np.arange(len(prompt)) - np.repeat(first, size)
+    return sample[len(drawn) :]

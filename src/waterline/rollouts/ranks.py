@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -108,6 +110,28 @@ class Ranks:
         if self.world > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
+
+
+@contextmanager
+def process_group() -> Iterator[Ranks]:
+    """The processes that torchrun has started, as a group for as long as the context lasts.
+
+    Each takes the GPU of its number, where there are GPUs. A process that torchrun did not start is
+    alone.
+    """
+    ranks = Ranks()
+    if not dist.is_torchelastic_launched() or dist.is_initialized():
+        yield ranks
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        if ranks.rank > 0:
+            logging.getLogger("waterline").setLevel(logging.ERROR)
+        yield ranks
+    finally:
+        dist.destroy_process_group()
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

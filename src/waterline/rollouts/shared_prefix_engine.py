@@ -12,7 +12,7 @@ from torch import Tensor
 
 from waterline.policies import SharedPrefixLM
 from waterline.rollouts.decode import DecodeAttention, Prefix
-from waterline.rollouts.engine import Capabilities, EngineError
+from waterline.rollouts.engine import Capabilities, EngineError, check_request, sample_indices
 from waterline.rollouts.pack import chunk_paths, pack_nodes
 from waterline.rollouts.sampling import Diverged, SamplingParams, invert, kept_probabilities
 from waterline.rollouts.table import Finish, Ints, Kind, Rollouts
@@ -63,9 +63,9 @@ class SharedPrefixEngine:
         self, rollouts: Rollouts, at_nodes: Ints, counts: Ints, params: SamplingParams
     ) -> Rollouts:
         at_nodes, counts = np.asarray(at_nodes, np.int64), np.asarray(counts, np.int64)
-        _check_request(rollouts, at_nodes, counts)
+        check_request(rollouts, at_nodes, counts)
         parent = np.repeat(at_nodes, counts)
-        sample = _sample_indices(rollouts, parent)
+        sample = sample_indices(rollouts, parent)
         spans: list[Ints] = []
         logps: list[np.ndarray] = []
         finish: list[np.ndarray] = []
@@ -192,27 +192,3 @@ def _uniform_source(key: int, prompt: Ints, sample: Ints) -> Callable[[Ints, int
         return torch.from_numpy(block[rows, within])
 
     return draw
-
-
-def _check_request(rollouts: Rollouts, at_nodes: Ints, counts: Ints) -> None:
-    if at_nodes.shape != counts.shape or at_nodes.ndim != 1:
-        raise ValueError(
-            f"extend: {at_nodes.shape} nodes and {counts.shape} counts; give one count per node."
-        )
-    if (counts < 0).any():
-        raise ValueError("extend: a count is negative; counts are numbers of responses.")
-    if ((at_nodes < 0) | (at_nodes >= len(rollouts))).any():
-        raise ValueError(
-            f"extend: a node lies outside the table's {len(rollouts)} nodes; give node ids."
-        )
-
-
-def _sample_indices(rollouts: Rollouts, parent: Ints) -> Ints:
-    """Each new response's number among all samples drawn for its prompt so far."""
-    drawn = rollouts.prompt[rollouts.sample >= 0]
-    prompt = np.concatenate([drawn, rollouts.prompt[parent]])
-    order = np.argsort(prompt, kind="stable")
-    _, first, size = np.unique(prompt[order], return_index=True, return_counts=True)
-    sample = np.empty(len(prompt), dtype=np.int64)
-    sample[order] = np.arange(len(prompt)) - np.repeat(first, size)
-    return sample[len(drawn) :]

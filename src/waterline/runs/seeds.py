@@ -53,7 +53,7 @@ def uniforms(
     Raises:
         ValueError: A sample or token index is outside [0, 2³²), or the shapes do not fit.
     """
-    ids = np.asarray(prompt_id, dtype=np.int64).reshape(-1, 1).view(np.uint64)
+    ids = _ids(prompt_id)
     samples = _counter_word("sample", sample).reshape(-1, 1)
     tokens = np.atleast_2d(_counter_word("token", token))
     if samples.shape != ids.shape or tokens.shape[0] not in (1, ids.shape[0]):
@@ -66,6 +66,16 @@ def uniforms(
     high = (first >> _U64(5)).astype(np.float64)
     low = (second >> _U64(6)).astype(np.float64)
     return (high * 67108864.0 + low) * (1.0 / 9007199254740992.0)  # 2**26 and 2**-53
+
+
+def sample_seeds(key: int, prompt_id: ArrayLike, sample: ArrayLike) -> NDArray[np.int64]:
+    """A seed in [0, 2⁶³) for every sample, for an engine that has a generator of its own.
+
+    Args and errors are those of :func:`uniforms`, which see; (n,) int64.
+    """
+    ids, samples = _ids(prompt_id), _counter_word("sample", sample).reshape(-1, 1)
+    first, second, _, _ = philox4x32((ids & _LOW, ids >> _SHIFT, samples, ids & _U64(0)), key)
+    return ((first << _SHIFT | second) >> _U64(1)).astype(np.int64)[:, 0]
 
 
 def philox4x32(
@@ -96,6 +106,10 @@ def permutation(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
     key = stream_key(seed, "permutation", epoch)
     draws = uniforms(key, np.arange(n), np.zeros(n, np.int64), 0)[:, 0]
     return np.argsort(draws, kind="stable").astype(np.int64, copy=False)
+
+
+def _ids(prompt_id: ArrayLike) -> Words:
+    return np.asarray(prompt_id, dtype=np.int64).reshape(-1, 1).view(np.uint64)
 
 
 def _counter_word(name: str, value: ArrayLike) -> Words:

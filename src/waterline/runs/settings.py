@@ -115,17 +115,23 @@ def check_settings(
 
 
 def check_fields(instance: Any) -> None:
-    """Raise BadInput for the first field of a dataclass whose value its hint does not allow."""
+    """Raise BadInput for the first field of a dataclass whose value its hint does not allow.
+
+    Fields that hold objects are left to those.
+    """
     hints = signature_hints(cast(Any, type(instance)))
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
-        if (wrong := wrong_value(value, hints[field.name])) is not None:
+        if (
+            _plain(hints[field.name])
+            and (wrong := wrong_value(value, hints[field.name])) is not None
+        ):
             raise BadInput(f"{field.name}={_shown(value)}: must be {wrong}.")
 
 
 def require(name: str, value: Any, hint: Any) -> None:
     """Raise BadInput unless the hint allows ``value``."""
-    if isinstance(value, Mapping) and not _plain(hint) and hint not in (Any, Section):
+    if isinstance(value, Mapping) and not _plain(hint) and not (hint is Any or _is_section(hint)):
         if not is_piece(value):
             raise BadInput(
                 f"{name} has settings but no {TARGET}, so that nothing is made of them: leave its "
@@ -239,13 +245,17 @@ def _plain(hint: Any) -> bool:
 def _is_node(value: Any, hint: Any) -> bool:
     if value is None:
         return type(None) in get_args(hint)
-    return isinstance(value, Mapping) if hint is Section else is_piece(value)
+    return isinstance(value, Mapping) if _is_section(hint) else is_piece(value)
+
+
+def _is_section(hint: Any) -> bool:
+    return hint is Section or Section in get_args(hint)
 
 
 def _node_words(hint: Any) -> str:
-    if hint is Section:
-        return "a mapping, as conf/ has it"
     null = " or null" if type(None) in get_args(hint) else ""
+    if _is_section(hint):
+        return f"a mapping, as conf/ has it{null}"
     return f"a mapping with {TARGET}, as conf/ has it{null}"
 
 

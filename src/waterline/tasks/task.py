@@ -42,7 +42,9 @@ class Task(Protocol):
             task may leave it out.
 
     A task whose prompts depend on files has a ``fingerprint`` besides, a short digest of them. A
-    run records it and refuses to go on with other files.
+    run records it and refuses to go on with other files. One whose answers come from files has
+    ``source_of(prompt id)``, where a row stands, and all its answers are then checked at the start;
+    ``notices()`` gives sentences for the log of a run.
     """
 
     has_likelihood: ClassVar[bool]

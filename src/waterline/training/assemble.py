@@ -13,12 +13,13 @@ from waterline.advantages import PerResponse, TokenAdvantage
 from waterline.evaluation import Evaluation, require_split
 from waterline.runs import BadInput, as_bad_input, build
 from waterline.runs.settings import check_settings
+from waterline.runs.targets import TARGET, is_piece, locate
 from waterline.training.checkpoints import EVALUATE, load_weights
-from waterline.training.checks import check_final, check_fit, check_pieces
+from waterline.training.checks import check_final, check_fit, check_pieces, check_tokenizer
 from waterline.training.reinforcement import ReinforcementStage
 from waterline.training.settings import HANDED_IN, SECTIONS
-from waterline.training.stage import Stage
 from waterline.training.step import Pieces
+from waterline.training.supervised import SupervisedStage
 
 Config = Mapping[str, Any]
 
@@ -38,7 +39,19 @@ def check_config(config: Config) -> None:
 def build_task(config: Config) -> Any:
     """The task with its prompts."""
     with as_bad_input():
-        return build(config["task"])
+        task = build(config["task"])
+    # Where answers come from files, one that cannot be read is found before anything is sampled.
+    check = getattr(locate(str(config["rewards"][TARGET])), "check_answer", None)
+    if check is not None and hasattr(task, "source_of"):
+        for prompts in task.splits.values():
+            for prompt in prompts:
+                try:
+                    check(prompt.answer)
+                except ValueError as error:
+                    raise BadInput(
+                        f"{task.source_of(prompt.id)}: {error}; correct the row or remove it."
+                    ) from error
+    return task
 
 
 def build_policy(config: Config, weights: str | Path | None = None) -> Any:
@@ -54,6 +67,13 @@ def build_policy(config: Config, weights: str | Path | None = None) -> Any:
     if weights is not None:
         load_weights(policy, weights, EVALUATE)
     return policy
+
+
+def is_pretrained(config: Config) -> bool:
+    """Whether the policy comes with weights to start from, and nothing is to be trained before."""
+    model = config["policy"].get("model")
+    has_weights = is_piece(model) and getattr(locate(model[TARGET]), "has_weights", False)
+    return config["supervised"] is None and bool(has_weights)
 
 
 def build_pieces(config: Config, policy: Any) -> Pieces:
@@ -97,6 +117,7 @@ def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]
         require_split(task, split)
     check_final(config, task)
     policy = build_policy(config)
+    check_tokenizer(config, task, policy)
     pieces = build_pieces(config, policy)
     evaluation = build_evaluation(config)
     build(config["logger"])
@@ -108,7 +129,7 @@ def assemble(config: Config, task: Any) -> tuple[ReinforcementStage, Evaluation]
     return stage, evaluation
 
 
-def build_supervised(config: Config, task: Any) -> Stage:
+def build_supervised(config: Config, task: Any) -> SupervisedStage:
     """The supervised start from random weights.
 
     Raises:
@@ -117,12 +138,16 @@ def build_supervised(config: Config, task: Any) -> Stage:
     if config["supervised"] is None:
         raise BadInput(
             "This experiment has no supervised start: leave stage=base out where training starts "
-            "from random weights, else name a base policy with base.path=."
+            "from random weights, else name a base policy with base.path= or policies=pretrained."
         )
+    policy = build_policy(config)
     with as_bad_input():
-        stage: Stage = build(
-            config["supervised"], policy=build_policy(config), task=task, seed=config["seed"]
-        )
+        stage: SupervisedStage = build(
+            config["supervised"], policy=policy, task=task, seed=config["seed"],
+            engine=build(config["engine"], policy=policy), verifier=build(config["rewards"]),
+        )  # fmt: skip
+    if stage.until is not None:
+        require_split(task, stage.until.split)
     return stage
 
 

@@ -8,11 +8,13 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import torch
+from transformers import AutoTokenizer
 
 from waterline.allocation import Request
 from waterline.evaluation import require_split
 from waterline.rollouts.ranks import has_launcher
 from waterline.runs import BadInput, as_bad_input, build
+from waterline.runs.settings import check_settings
 from waterline.runs.targets import TARGET, is_piece, locate
 
 Config = Mapping[str, Any]
@@ -69,6 +71,8 @@ def check_pieces(config: Config) -> None:
     for name in ("success", "allocation", "advantages", "losses", "evaluation", "logger"):
         with as_bad_input(name):
             found[name] = build(config[name])
+    if (own := config["final"]["rewards"]) is not None:
+        check_settings({**config["rewards"], **own}, {}, "final.rewards")
     ks, most = (getattr(found["evaluation"], name, None) for name in ("ks", "n"))
     if ks and most and min(ks) > most:
         raise BadInput(
@@ -142,6 +146,31 @@ def check_final(config: Config, task: Any) -> None:
                 f"those of evaluated steps (evaluation.every={every}) and of the last ({steps}): "
                 "choose among them."
             )
+
+
+def check_tokenizer(config: Config, task: Any, policy: Any) -> None:
+    """Raises BadInput where the policy was not made for the tokenizer of the task."""
+    tokenizer = getattr(task, "tokenizer", None)
+    vocabulary: dict[str, int] = getattr(tokenizer, "get_vocab", dict)()
+    size = getattr(getattr(getattr(policy, "model", None), "config", None), "vocab_size", None)
+    if size is not None and max(vocabulary.values(), default=-1) >= size:
+        raise BadInput(
+            f"The tokenizer of the task has {max(vocabulary.values()) + 1} tokens and the policy "
+            f"{size}: choose a policy and a tokenizer that belong together."
+        )
+    model = config["policy"].get("model") or {}
+    name, other = model.get("name"), getattr(tokenizer, "name_or_path", None)
+    if not isinstance(name, str) or not other or other == name:
+        return
+    try:
+        own = AutoTokenizer.from_pretrained(name, revision=model.get("revision") or "main")
+    except Exception:  # of many types: a policy may come without a tokenizer
+        return
+    if own.get_vocab() != vocabulary:
+        raise BadInput(
+            f"The tokenizer {other} of the task is not that of the base {name}: set "
+            "task.tokenizer to the base's own."
+        )
 
 
 def check_device(trainer: Config) -> None:

@@ -18,6 +18,8 @@ from waterline.training.checkpoints import RESUME
 from waterline.training.keeper import RunKeeper
 from waterline.training.stage import Stage
 
+log = logging.getLogger("waterline")
+
 
 def fit(settings: Mapping[str, Any], stage: Stage, keeper: RunKeeper) -> None:
     """Takes the steps that are still to do; ``settings`` are those of Lightning's trainer."""
@@ -76,6 +78,13 @@ class Resume(pl.Callback):
         checkpoints = self.keeper.checkpoints
         state = checkpoints.resume_state()
         if state is not None:
+            engine = getattr(getattr(stage, "pieces", None), "engine", None)
+            can = getattr(engine, "capabilities", None)
+            if can is not None and not can.in_process:
+                log.info(
+                    "continued from step %d with another process of the engine: samples may differ "
+                    "from those of a run that was never stopped", state["done"],
+                )  # fmt: skip
             try:
                 stage.load_run_state(state)
             except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError,

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -28,19 +29,21 @@ class RunKeeper(pl.Callback):
         folder: of the run, locked by this process.
         every: the stage's settings: ``checkpoint_every`` and ``log_every``, in steps.
         evaluation: how the policy is evaluated; None for never.
-        due: where and when: the ``split``, and ``every`` how many steps; 0 for the last alone. An
-            evaluation also keeps the policy's weights.
+        due: where and when: the ``split``, and ``every`` how many steps, ``after`` so many; 0 for
+            the last alone. An evaluation also keeps the policy's weights.
+        into: the folder of what is evaluated.
         writes: whether this process is rank 0.
     """
 
     def __init__(
         self, folder: RunFolder, mirror: NoMirror | WandbMirror, every: Mapping[str, int],
-        evaluation: Evaluation | None, due: Mapping[str, Any], writes: bool,
+        evaluation: Evaluation | None, due: Mapping[str, Any], into: Path, writes: bool,
     ) -> None:  # fmt: skip
         self.folder, self.mirror, self.writes = folder, mirror, writes
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.checkpoint_every, self.log_every = every["checkpoint_every"], every["log_every"]
         self.evaluation, self.split, self.evaluate_every = evaluation, due["split"], due["every"]
+        self.evaluate_after, self.into = due.get("after", 0), into
         self.allocations: list[pd.DataFrame] = []
 
     def on_train_start(self, trainer: pl.Trainer, stage: pl.LightningModule) -> None:
@@ -60,6 +63,9 @@ class RunKeeper(pl.Callback):
         evaluates = self._evaluates(step) or (last and self.evaluation is not None)
         if evaluates:
             row |= self._evaluated(stage, step)
+            # Rank 0 alone has the values.
+            if stage.ranks.gather(self.writes and stage.ends(row))[0]:
+                stage.steps, last, trainer.should_stop = step, True, True
         if not self.writes:
             return
         if (allocation := stage.allocation()) is not None:
@@ -88,7 +94,7 @@ class RunKeeper(pl.Callback):
         self.metrics = self.folder.open_metrics()
         moved = self.metrics.truncate_after(done)
         if self.evaluation is not None:
-            self.evaluation.store(self.folder.eval).truncate_after(done)
+            self.evaluation.store(self.into).truncate_after(done)
         for file in self.folder.allocation.glob("*-*.parquet"):
             if (span := re.fullmatch(r"\d+-(\d+)", file.stem)) and int(span[1]) > done:
                 file.unlink()
@@ -97,12 +103,12 @@ class RunKeeper(pl.Callback):
 
     def _evaluates(self, step: int) -> bool:
         due = self.evaluate_every > 0 and step % self.evaluate_every == 0
-        return self.evaluation is not None and due
+        return self.evaluation is not None and due and step >= self.evaluate_after
 
     def _evaluated(self, stage: Stage, step: int) -> Row:
         assert self.evaluation is not None
-        self.evaluation.measure(stage.subject(), self.split, step, self.folder.eval)
-        return self.evaluation.metrics(self.folder.eval, self.split, step) if self.writes else {}
+        self.evaluation.measure(stage.subject(), self.split, step, self.into)
+        return self.evaluation.metrics(self.into, self.split, step) if self.writes else {}
 
     def _write(self, row: Row) -> None:
         if self.metrics.last_step is not None and row["step"] <= self.metrics.last_step:

@@ -28,9 +28,11 @@ from waterline.runs.paths import recorded
 from waterline.runs.seeds import stream_key
 from waterline.training.assemble import (
     assemble,
+    build_policy,
     build_supervised,
     build_task,
     check_config,
+    is_pretrained,
     seed_generators,
     set_threads,
 )
@@ -41,6 +43,7 @@ from waterline.training.keeper import RunKeeper
 from waterline.training.mirror import NoMirror
 from waterline.training.non_finite import NonFinite, save_batch
 from waterline.training.stage import Stage
+from waterline.training.until import Until
 
 log = logging.getLogger("waterline")
 Config = Mapping[str, Any]
@@ -50,7 +53,9 @@ _BASE_POLL_SECONDS = 2.0
 def train_base(config: Config, task: Any = None) -> RunFolder:
     """Supervised training into ``<results>/<experiment>/base/seed-<n>``.
 
-    ``task`` is that of the configuration, if the caller has already built it.
+    Of a pretrained policy there is nothing to train: the folder then has no checkpoint, and stands
+    for the policy as it is loaded. ``task`` is that of the configuration, if the caller has already
+    built it.
     """
     check_config(config)
     read = supervised_config(config)
@@ -61,8 +66,16 @@ def train_base(config: Config, task: Any = None) -> RunFolder:
 
     check_device(config["trainer"])
     task = build_task(config) if task is None else task
+    if is_pretrained(config):
+        build_policy(config)  # what is wrong with it is found before the folder is made
+        with folder:
+            text = yaml.safe_dump(recorded(read), sort_keys=False)
+            folder.record_start(text, identity(read), inputs_of(read, task))
+            folder.set_state(State.done)
+        return folder
     stage = build_supervised(config, task)
-    return _run(config, read, folder, stage, config["supervised"], None, inputs_of(read, task))
+    keep = config["supervised"], *_until(stage.until), folder.root / "until"
+    return _run(config, read, folder, stage, keep, inputs_of(read, task))
 
 
 def train(config: Config, default: Config) -> RunFolder:
@@ -87,7 +100,15 @@ def train(config: Config, default: Config) -> RunFolder:
     # Everything was built and checked before hours go into the base.
     if (base := _base_weights(config, task)) is not None:
         stage.start_from(base)
-    return _run(config, config, folder, stage, config["training"], evaluation, inputs)
+    keep = config["training"], evaluation, config["evaluation"], folder.eval
+    return _run(config, config, folder, stage, keep, inputs)
+
+
+def _until(rule: Until | None) -> tuple[Evaluation | None, Config]:
+    """What a supervised start evaluates along its way, and when."""
+    if rule is None:
+        return None, {"split": "dev", "every": 0}
+    return rule.evaluation, {"split": rule.split, "every": rule.every, "after": rule.after}
 
 
 def _base_weights(config: Config, task: Any) -> Path | None:
@@ -129,8 +150,7 @@ def _run(
     read: Config,
     folder: RunFolder,
     stage: Stage,
-    settings: Config,
-    evaluation: Evaluation | None,
+    keep: tuple[Config, Evaluation | None, Config, Path],
     inputs: Mapping[str, str],
 ) -> RunFolder:
     set_threads(config["trainer"]["threads"])
@@ -141,7 +161,9 @@ def _run(
         run_id = identity(read)
         page = f"{stream_key(config['seed'], str(folder.root.name) + run_id, 0):016x}"
         mirror.start(folder.root, page, recorded(config))
-        keeper = RunKeeper(folder, mirror, settings, evaluation, config["evaluation"], first)
+        for sentence in getattr(getattr(stage, "task", None), "notices", list)():
+            log.info("%s", sentence)
+        keeper = RunKeeper(folder, mirror, *keep, first)
         try:
             fit(config["trainer"], stage, keeper)
         finally:

@@ -66,6 +66,8 @@ class Final:
 
     split: Literal["dev", "test"] | None
     n: Whole
+    rewards: Section | None
+    keep_responses: bool
     gradients: Section
 
 
@@ -131,5 +133,5 @@ HANDED_IN: dict[str, frozenset[str]] = {
     "engine": frozenset({"policy"}),
     "advantages": frozenset({"rewards", "group"}),
     "training": frozenset({"policy", "task", "pieces", "seed", "workers"}),
-    "supervised": frozenset({"policy", "task", "seed"}),
+    "supervised": frozenset({"policy", "task", "seed", "engine", "verifier"}),
 }

@@ -64,6 +64,10 @@ class Stage(pl.LightningModule):
         """What an evaluation of the policy measures."""
         raise RuntimeError(f"{type(self).__name__} is not evaluated.")
 
+    def ends(self, row: Row) -> bool:
+        """Whether the run ends at this step, whose evaluation stands in ``row``."""
+        return False
+
     def allocation(self) -> pd.DataFrame | None:
         """What the last step gave each candidate: prompt, p_hat (NaN if unknown), n; or None."""
         return None

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from waterline.evaluation import require_split
+from waterline.evaluation import Subject, require_split
 from waterline.policies import PackedRow, SharedPrefixLM, TreeLayout
+from waterline.rewards import Verifier
+from waterline.rollouts import Engine, RankedEngine
 from waterline.runs.settings import Seed, Whole
 from waterline.tasks import Prompt, Task
 from waterline.training.batches import rows_at
 from waterline.training.non_finite import NonFinite
 from waterline.training.optimizer import OptimizerSettings
 from waterline.training.stage import Row, Stage
+from waterline.training.until import Until
 
 
 class DemonstratedTask(Task, Protocol):
@@ -30,6 +33,8 @@ class SupervisedStage(Stage):
 
     Args:
         task: its split ``sft`` is trained on. batch: demonstrations per optimizer step.
+        until: the rule that ends it before ``steps``; it must be met by then.
+        engine, verifier: sample and judge what ``until`` asks for.
     """
 
     policy: SharedPrefixLM
@@ -43,12 +48,34 @@ class SupervisedStage(Stage):
         batch: Whole,
         steps: Whole,
         seed: Seed,
+        until: Until | None = None,
+        engine: Engine | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         super().__init__(policy, optimizer, steps, seed)
         require_split(task, "sft")
         self.prompts, self.batch = task.splits["sft"], batch
-        self.target = task.target
+        self.task, self.target = task, task.target
+        self.until, self.engine, self.verifier = until, engine, verifier
         rows_at(len(self.prompts), batch, seed, 0)  # a batch that cannot be filled is found here
+
+    def subject(self) -> Subject:
+        assert self.engine is not None
+        assert self.verifier is not None
+        return Subject(
+            task=self.task, policy=self.policy, engine=RankedEngine(self.engine, self.ranks),
+            verifier=self.verifier, ranks=self.ranks, seed=self.seed, version=self.done,
+        )  # fmt: skip
+
+    def ends(self, row: Row) -> bool:
+        return self.until is not None and self.until.met(row, self.done == self.steps)
+
+    def run_state(self) -> dict[str, Any]:
+        return super().run_state() | {"steps": self.steps}
+
+    def load_run_state(self, state: dict[str, Any]) -> None:
+        super().load_run_state(state)
+        self.steps = state.get("steps", self.steps)
 
     def take_step(self, step: int) -> Row:
         began = time.perf_counter()

@@ -109,4 +109,5 @@ class SequenceStage(ReinforcementStage):
         return [self.prompts[i] for i in rows]
 
     def learn(self, responses: Sequences, advantage: Tensor, weight: Tensor) -> Learned:
+        self.pieces.engine.sleep()  # its memory is the update's; the next sync wakes it
         return self.update(responses, advantage, weight)

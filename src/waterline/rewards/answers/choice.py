@@ -2,9 +2,9 @@
 
 import re
 
-from waterline.rewards.around import denied
-from waterline.rewards.final import final_text
-from waterline.rewards.latex import boxes, plain_words, spelled_out
+from waterline.rewards.answers.around import denied
+from waterline.rewards.answers.final import final_text
+from waterline.rewards.answers.latex import boxes, plain_words, spelled_out
 
 _TAIL = 4_000
 _MAX_LENGTH = 300

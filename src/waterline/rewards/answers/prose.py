@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from waterline.rewards.around import denied
-from waterline.rewards.exact import SPELLED_UNITS
+from waterline.rewards.answers.around import denied
+from waterline.rewards.answers.exact import SPELLED_UNITS
 
 _TAIL = 4_000
 NUMBER = (

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from waterline.rewards.answer import find_answer
-from waterline.rewards.choice import letter_of
-from waterline.rewards.exact import exact_number
-from waterline.rewards.hostile import MAX_LENGTH, is_hostile
-from waterline.rewards.latex import boxes, simplify
-from waterline.rewards.parts import Parts, parts_of
-from waterline.rewards.prose import find_list, is_bare
-from waterline.rewards.symbols import plain_characters
-from waterline.rewards.words import words_of
+from waterline.rewards.answers.answer import find_answer
+from waterline.rewards.answers.choice import letter_of
+from waterline.rewards.answers.exact import exact_number
+from waterline.rewards.answers.hostile import MAX_LENGTH, is_hostile
+from waterline.rewards.answers.latex import boxes, simplify
+from waterline.rewards.answers.parts import Parts, parts_of
+from waterline.rewards.answers.prose import find_list, is_bare
+from waterline.rewards.answers.symbols import plain_characters
+from waterline.rewards.answers.words import words_of
 
 _DELIMITER = re.compile(r"(?<!\\)(?:\$|\\[(\[])|####")
 _ANNOUNCED = re.compile(r"\banswer\s*(?:is|are|:|=)+\s*", re.IGNORECASE)

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from waterline.rewards.arithmetic import evaluate
-from waterline.rewards.latex import simplify
+from waterline.rewards.answers.arithmetic import evaluate
+from waterline.rewards.answers.latex import simplify
 
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[, ]\d{3})+(?![\d,])")
 # The comma of decimals where it can be nothing else: behind thousands with dots or blanks, in

@@ -2,8 +2,8 @@
 
 import re
 
-from waterline.rewards.final import final_text
-from waterline.rewards.latex import boxes, spelled_out
+from waterline.rewards.answers.final import final_text
+from waterline.rewards.answers.latex import boxes, spelled_out
 
 _TAIL = 4_000
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:['’ -]+[^\W\d_]+)*")

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from waterline.rewards.exact import read_numbers, same_number
-from waterline.rewards.latex import plain_words, simplify
+from waterline.rewards.answers.exact import read_numbers, same_number
+from waterline.rewards.answers.latex import plain_words, simplify
 
 _MAX_PARTS = 16
 _NAMES = re.compile(

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from waterline.rewards.symbols import plain_characters
+from waterline.rewards.answers.symbols import plain_characters
 
 _END = re.compile(
     r"<\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|end▁of▁sentence)\|>"

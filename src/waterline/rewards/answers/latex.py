@@ -4,7 +4,7 @@ import re
 from collections import deque
 from functools import lru_cache
 
-from waterline.rewards.symbols import latex_symbols
+from waterline.rewards.answers.symbols import latex_symbols
 
 # A command that was escaped twice; in a matrix no row begins with such a word.
 _TWICE = re.compile(

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from waterline.rewards.around import denied, whole
-from waterline.rewards.exact import exact_number
-from waterline.rewards.final import final_text
-from waterline.rewards.latex import boxes
-from waterline.rewards.prose import BETWEEN, NUMBER, UNIT, behind, is_bare, last
+from waterline.rewards.answers.around import denied, whole
+from waterline.rewards.answers.exact import exact_number
+from waterline.rewards.answers.final import final_text
+from waterline.rewards.answers.latex import boxes
+from waterline.rewards.answers.prose import BETWEEN, NUMBER, UNIT, behind, is_bare, last
 
 _TAIL = 4_000
 _MARKED_TAIL = 40_000

@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 
-from waterline.rewards.exact import exact_number, same_number
-from waterline.rewards.latex import simplify, spelled_out
-from waterline.rewards.parts import parts_of
+from waterline.rewards.answers.exact import exact_number, same_number
+from waterline.rewards.answers.latex import simplify, spelled_out
+from waterline.rewards.answers.parts import parts_of
 
 # Signs on a letter or number that Math-Verify does not read.
 _MARK = re.compile(

@@ -1,0 +1,1 @@
+"""Answers to mathematical questions: found in a response, read, and compared."""

@@ -1,0 +1,5 @@
+"""Grade-school word problems, made on the spot."""
+
+from waterline.tasks.words.task import WordProblems
+
+__all__ = ["WordProblems"]
