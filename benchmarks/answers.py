@@ -1,9 +1,9 @@
 """Measures the verifier of mathematics: agreement, speed, and hostile text among ordinary answers.
 
-python benchmarks/answers.py [--shared ../shared] [--hostile 1000] [--ordinary 10000]
+python benchmarks/answers.py [--data FOLDER] [--hostile 1000] [--ordinary 10000]
 python benchmarks/answers.py --kinds   # each kind of answer of the tests, beside plain Math-Verify
 
-A table, and a last line of JSON. Agreement and the speed on MATH-500 need the data of ``--shared``
+A table, and a last line of JSON. Agreement and the speed on MATH-500 need a folder with ``answer_verification`` and ``math500``
 and are left out without it.
 """
 
@@ -27,11 +27,11 @@ def rows_of(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
-def agreement(shared: Path) -> dict[str, str]:
+def agreement(data: Path) -> dict[str, str]:
     """How many labelled answers get the verdict of their label, and the false positives."""
     found = {}
     for name in ("pairs", "model_outputs"):
-        rows = rows_of(shared / f"data/answer_verification/{name}.jsonl")
+        rows = rows_of(data / f"answer_verification/{name}.jsonl")
         # A label of null: the gold answer cannot be read, so that no response is right.
         verdicts = verify_math_many([r["output"] for r in rows], [r["gold"] for r in rows])
         right = [v.verdict == "correct" for v in verdicts]
@@ -146,7 +146,7 @@ class Asked(WorkerPool):
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    parser.add_argument("--data", type=Path, default=Path())
     parser.add_argument("--hostile", type=int, default=1_000)
     parser.add_argument("--ordinary", type=int, default=10_000)
     parser.add_argument("--kinds", action="store_true")
@@ -155,11 +155,11 @@ def main() -> None:
         print("\n".join(by_kind()))
         return
     rng = random.Random(0)
-    found: dict[str, object] = dict(agreement(arguments.shared))
+    found: dict[str, object] = dict(agreement(arguments.data))
 
     numbers = [str(rng.randint(0, 10**6)) for _ in range(5_000)]
     found["plain numbers a second"] = round(rate([rf"\boxed{{{n}}}" for n in numbers], numbers)[0])
-    solutions = rows_of(arguments.shared / "data/math500/test.jsonl")
+    solutions = rows_of(arguments.data / "math500/test.jsonl")
     if solutions:
         verify_math(r"\boxed{\sqrt{8}}", r"2\sqrt{2}")  # starting a worker is not timed
         texts = [str(row["solution"]) for row in solutions]
