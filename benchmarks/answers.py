@@ -3,8 +3,8 @@
 python benchmarks/answers.py [--data FOLDER] [--hostile 1000] [--ordinary 10000]
 python benchmarks/answers.py --kinds   # each kind of answer of the tests, beside plain Math-Verify
 
-A table, and a last line of JSON. Agreement and the speed on MATH-500 need a folder with ``answer_verification`` and ``math500``
-and are left out without it.
+A table, and a last line of JSON. Agreement and the speed on MATH-500 need a folder with
+``answer_verification`` and ``math500``, and are left out without it.
 """
 
 import argparse
