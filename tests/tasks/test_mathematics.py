@@ -125,6 +125,7 @@ def test_what_is_not_there_is_a_sentence(tokenizer, tmp_path, monkeypatch):
     for said, make in {
         "did you mean 'gsm8k'": lambda: MathProblems(tokenizer=tokenizer, train=["gsm9k"], **bare),
         "there is no such folder": lambda: MathProblems(tokenizer="/nowhere", **bare),
+        "=data/none: there is no such folder": lambda: MathProblems(tokenizer="data/none", **bare),
         "no chat template": lambda: MathProblems(tokenizer=str(tmp_path / "plain"), **bare),
         "connection to the hub": lambda: MathProblems(tokenizer="no-one/nothing", **bare),
         "no token '<end>'": lambda: MathProblems(tokenizer=tokenizer, stop=["<end>"], **bare),

@@ -1,9 +1,9 @@
 """A pretrained language model as the policy's network."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from waterline.runs.checks import BadInput
+from waterline.runs.hub import folder_or_name
 from waterline.runs.settings import Text, checked
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ def pretrained(name: Text, revision: Text | None = None) -> "PreTrainedModel":
     import torch
     from transformers import AutoModelForCausalLM
 
-    # What looks like a path is one: its absence must not become a question to the hub.
-    folder = Path(name).expanduser()
-    if (name.startswith((".", "/", "~")) or folder.exists()) and not folder.is_dir():
-        raise BadInput(f"policy.model.name={name}: there is no such folder; check the path.")
-    where = str(folder) if folder.is_dir() else name
+    where = folder_or_name("policy.model.name", name)
     try:
         return AutoModelForCausalLM.from_pretrained(
             where, revision=revision or "main", dtype=torch.float32

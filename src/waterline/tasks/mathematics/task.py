@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from annotated_types import Ge, Le
 
 from waterline.runs.checks import BadInput
+from waterline.runs.hub import folder_or_name
 from waterline.runs.seeds import permutation
 from waterline.runs.settings import Seed, Text, Whole, checked
 from waterline.tasks.mathematics.sources import (
@@ -204,13 +205,9 @@ def load_tokenizer(name: str, revision: str | None = None) -> "PreTrainedTokeniz
     """
     from transformers import AutoTokenizer
 
-    folder = Path(name).expanduser()
-    if name.startswith((".", "/", "~")) and not folder.is_dir():
-        raise BadInput(f"task.tokenizer={name}: there is no such folder; check the path.")
+    where = folder_or_name("task.tokenizer", name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            str(folder) if folder.is_dir() else name, revision=revision or "main"
-        )
+        tokenizer = AutoTokenizer.from_pretrained(where, revision=revision or "main")
     except Exception as error:  # of many types, some of them the libraries' own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise BadInput(
