@@ -56,7 +56,7 @@ def test_a_killed_run_ends_with_the_bits_of_one_never_killed(kind, tmp_path):
                 "training.checkpoint_every=10", "evaluation.every=15", *KILLED[kind])  # fmt: skip
     finish(start(tmp_path / "whole", settings))
     results = tmp_path / "killed"
-    killed = run_with_kills(results, settings, len(kind), "probabilities.parquet", longest=0.3)
+    killed = run_with_kills(results, settings, len(kind), "probabilities.parquet", 0.3, most=4)
     assert killed >= 3
     (a,), (b,) = (list(r.rglob("config.yaml")) for r in (tmp_path / "whole", results))
     expected = image_record(a.parent)
